@@ -500,7 +500,7 @@ words = st.one_of(st.none(), st.text("ab=c é", max_size=3))
     )
 )
 def test_arrow_and_json_say_the_same(tmp_path_factory, data):
-    from hindsight.serve.mappings import MappingRows, csr_of
+    from hindsight.serve.mapping_rows import MappingRows, csr_of
     from hindsight.sources.base import ReadOptions
 
     data = [{name: row[name] for name in "abcy"} for row in data]  # names join in the order of the row

@@ -26,9 +26,9 @@ from ..training.plan import Plan, leaves_loss
 from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState, plan_after, state_after
-from .mappings import MappingRows, RequestRows, csr_of
+from .mapping_rows import MappingRows, RequestRows, csr_of
 from .requests import ServiceError
-from .tables import TableRows
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

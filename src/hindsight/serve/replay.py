@@ -11,7 +11,7 @@ from ..errors import SourceError
 from ..training.plan import Plan
 from ..training.prepare import Preparation, PreparedChunk
 from .live import LiveModel, mapping_rows, rows_of_state
-from .mappings import csr_of
+from .mapping_rows import csr_of
 from .requests import ANY
 from .store import ADVICE, Store, StoreError
 

@@ -22,7 +22,7 @@ from .live import LiveModel, Reader
 from .replay import learn_again
 from .requests import ANY, Limits, Part, ServiceError
 from .store import ADVICE, Store, StoreError, packed_json, unpacked_json
-from .tables import TableRows
+from .table_rows import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ from ..errors import SourceError
 from .base import EncodedRows, ReadOptions, Source, check_known, select_rows
 from .labels import label_fault, merge_labels, read_target, reads_as_number
 from .names import NameDictionary
-from .parsers.table import CATEGORY, FEATURE, IGNORE, TARGET, WEIGHT
+from .parsers.csv import CATEGORY, FEATURE, IGNORE, TARGET, WEIGHT
 from .tables.cells import HARD_WORDS
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from .base import BadRow, EncodedRows, Position, ReadOptions
 from .columns import ColumnLayout, RowBuilder, TableSource
 from .labels import reads_as_number
 from .parsers.bits import QUOTE
+from .parsers.csv import AFTER_QUOTE, CATEGORY, FEATURE, OPEN_QUOTE, parse_table
 from .parsers.records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP, WIDTH
-from .parsers.table import AFTER_QUOTE, CATEGORY, FEATURE, OPEN_QUOTE, parse_table
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
 
 
 class Records(NamedTuple):
-    """What the compiled parser made of a block: see `parsers.table.parse_table`."""
+    """What the compiled parser made of a block: see `parsers.csv.parse_table`."""
 
     X: np.ndarray
     y: np.ndarray

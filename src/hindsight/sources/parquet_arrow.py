@@ -14,7 +14,7 @@ from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE, number_text
 from .base import Chunk, EncodedRows, Position, ReadOptions, check_known, first_position
 from .columns import ColumnLayout, RowBuilder, TableSource, new_names, repeated_name
-from .parsers.table import CATEGORY, IGNORE, TARGET
+from .parsers.csv import CATEGORY, IGNORE, TARGET
 from .pool import ArrayPool
 from .streams import FREE
 

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..base import shown_names
+from .decided import Decisions
 from .decisions import BACK, LEFT_OUT
-from .table import Decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,14 +14,14 @@ from ..base import FIRST_ROWS, Position, ReadOptions, check_known
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
+from ..parsers.csv import FEATURE, IGNORE, TEXT
 from ..parsers.records import LINE, SHORT, STOP
-from ..parsers.table import FEATURE, IGNORE, TEXT
 from ..streams import ByteStream, Rewritten, standard_input
 from ..text import BlockReader, ParsedRows, text_at
 from .cells import Cells, text_array
+from .decided import DecidedTable, Decisions, strict_options
 from .decisions import COUNT_NAME, FEW, ID_NAME
 from .sniff import HEAD, sniff_dialect
-from .table import DecidedTable, Decisions, strict_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

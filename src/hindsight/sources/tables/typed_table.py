@@ -10,7 +10,7 @@ from ...errors import SourceError
 from ..base import Position, ReadOptions, check_known
 from ..parquet_arrow import ColumnarSource, _is_number
 from .cells import Cells, as_floats, as_mask
-from .table import DecidedTable, Decisions, strict_options
+from .decided import DecidedTable, Decisions, strict_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

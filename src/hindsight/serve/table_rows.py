@@ -11,11 +11,11 @@ from ..errors import SourceError
 from ..rows.labels import number_text
 from ..sources.base import ReadOptions, suggestion
 from ..sources.mappings import finite_float
+from ..sources.tables.decided import Decisions
 from ..sources.tables.decisions import ColumnDecision
-from ..sources.tables.table import Decisions
 from ..sources.tables.typed_table import cells_of
 from ..training.prepare import columns_by_name
-from .mappings import RequestRows, check_features
+from .mapping_rows import RequestRows, check_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
