@@ -304,6 +304,20 @@ def test_a_record_of_another_size_disproves_no_type_of_a_column(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_whole_labels_that_floats_lack_stay_apart_beside_text(tmp_path, typed):
+    labels = [2**53 + k for k in (0, 1, 2, 0, 1, 3)] + [7, 8]
+    table = pd.DataFrame({"x": np.arange(8.0), "c": list("uvuvuvuv"), "y": labels, "id": labels})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = pa.table(table) if typed else str(tmp_path / "t.csv")
+    source = open_source(data, "y", strict=False, types={"id": "category"})
+    (chunk,) = source.chunks()
+    assert chunk.y.tolist() == list(map(str, labels))
+    assert [name for name in source.names if name.startswith("id=")] == [f"id={k}" for k in dict.fromkeys(labels)]
+    (chunk,) = open_source(data, "y", strict=False, labels=False).chunks()
+    assert chunk.y.tolist() == list(map(float, labels))
+
+
 @pytest.mark.parametrize("form", ["csv", "parquet", "feather", "frame"])
 def test_typed_tables_give_what_text_gives(tmp_path, form):
     frame = pd.DataFrame(

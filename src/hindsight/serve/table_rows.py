@@ -127,7 +127,8 @@ class TableRows:
             for name in outcome:
                 if name is not None:
                     table = table.append_column(name, pa.array(np.zeros(n)))
-        cells = {name: cells_of(table.column(name).combine_chunks(), "rows", name) for name in used}
+        columns = ((name, table.column(name).combine_chunks()) for name in used)
+        cells = {name: cells_of(column, "rows", name, layout.is_exact(name)) for name, column in columns}
         found = layout.encode(n, cells)
         faults = {t: fault for t, fault in found.faults.items() if learn or fault[0] not in outcome}
         for t, (column, reason) in sorted(faults.items()):

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import SourceError
-from ...rows.labels import label_number, number_text
+from ...rows.labels import MAX_WHOLE, label_number, number_text
 from ..base import EncodedRows, select_rows
 from ..columns import Layout, new_names
-from ..labels import label_fault, label_text
+from ..labels import label_fault, label_text, read_target, reads_as_number
 from ..names import NameDictionary
 from .cells import Cells
 from .decisions import LEFT_OUT, ColumnDecision
@@ -121,6 +121,11 @@ class TableLayout(Layout):
             return self.target
         return self.weight if name == self.options.weight else self.encoders.get(name)
 
+    def is_exact(self, name: str) -> bool:
+        """Whether whole numbers that float64 lacks are to be kept apart: labels and categories."""
+        encoder = self.encoder(name)
+        return encoder is not None and (encoder is self.target or not encoder.numeric)
+
     def encode(self, n: int, cells: dict[str, Cells]) -> EncodedRows:
         """Rows, targets and weights from the cells of the columns."""
         self.faults: dict[int, tuple[str, str]] = {}
@@ -170,11 +175,17 @@ class TableLayout(Layout):
 
     def _targets(self, n: int, cells: dict[str, Cells]) -> tuple[np.ndarray | None, np.ndarray]:
         """Targets, NaN or "" where they are missing, and which are."""
+        import pyarrow as pa
+
         unlabelled = np.zeros(n, bool)
         if self.target is None:
             return None, unlabelled
         name = self.target.decided.name
         out = self.target.encode(cells[name])
+        if out.values is not None and self.options.labels is not False:
+            large = np.abs(out.values[cells[name].rows]) >= MAX_WHOLE
+            if large.any() and any(map(is_inexact, cells[name].texts.filter(pa.array(large)).to_pylist())):
+                out = CategoryEncoder(self.target.decided, tuple(self.options.na)).encode(cells[name])
         unlabelled[out.missing] = True
         self._add_faults(name, out)
         if out.values is not None:
@@ -281,6 +292,11 @@ class TableLayout(Layout):
         for name, text in zip(self.sums, texts or ["0x0p+0 0"] * len(self.sums), strict=True):
             total, count = text.split()
             self.sums[name] = float.fromhex(total), int(count)
+
+
+def is_inexact(text: str) -> bool:
+    """Whether the text is a whole number that float64 lacks."""
+    return reads_as_number(text) and read_target(text, None)[1] is not None
 
 
 def canonical(text: str) -> str:

@@ -14,7 +14,7 @@ from ..base import FIRST_ROWS, Position, ReadOptions, check_known
 from ..columns import ColumnLayout
 from ..csv import CsvSource
 from ..names import NameDictionary
-from ..parsers.csv import FEATURE, IGNORE, TEXT
+from ..parsers.csv import FEATURE, IGNORE, TARGET, TEXT
 from ..parsers.records import LINE, SHORT, STOP
 from ..streams import ByteStream, Rewritten, standard_input
 from ..text import BlockReader, ParsedRows, text_at
@@ -151,7 +151,8 @@ class TextTable(DecidedTable, CsvSource):
         roles = []
         for name in self.header:
             encoder = self.table.encoder(name)
-            roles.append(IGNORE if encoder is None else TEXT if encoder.as_text else FEATURE)
+            plain = TARGET if encoder is self.table.target else FEATURE
+            roles.append(IGNORE if encoder is None else TEXT if encoder.as_text else plain)
         self.roles = np.array(roles, np.int64)
 
     def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
@@ -187,9 +188,8 @@ class TextTable(DecidedTable, CsvSource):
                 break
             begin, line = int(found.counts[STOP]), int(found.counts[LINE])
             n = min(len(found.rows), most - seen)
-            deferred = found.deferred[found.deferred[:, 0] < n]
             try:
-                columns = self._cells(reader.buf, found.X[:n], deferred, roles)
+                columns = self._cells(reader.buf, found, n, roles)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
             for name, cells in columns.items():
@@ -206,13 +206,13 @@ class TextTable(DecidedTable, CsvSource):
         dest = np.cumsum(roles == FEATURE) - 1
         return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
 
-    def _cells(self, buf: np.ndarray, X: np.ndarray, deferred: np.ndarray, roles: np.ndarray) -> dict[str, Cells]:
-        """The cells of every column that is used."""
+    def _cells(self, buf: np.ndarray, found: Records, n: int, roles: np.ndarray) -> dict[str, Cells]:
+        """The cells of every column that is used, in the first rows."""
         assert self.header is not None
         import pyarrow.compute as pc
 
-        order = np.argsort(deferred[:, 1], kind="stable")
-        deferred = deferred[order]
+        deferred = found.deferred if n == len(found.rows) else found.deferred[found.deferred[:, 0] < n]
+        deferred = deferred[np.argsort(deferred[:, 1], kind="stable")]
         ends = np.searchsorted(deferred[:, 1], np.arange(len(roles) + 1))
         out, j = {}, 0
         for c, role in enumerate(roles.tolist()):
@@ -222,7 +222,7 @@ class TextTable(DecidedTable, CsvSource):
             texts = text_array(buf, mine[:, 2], mine[:, 3])
             if self.dialect.quote == "'" and pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
                 texts = type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
-            numbers = X[:, j].copy() if role == FEATURE else np.zeros(len(X))
+            numbers = found.X[:n, j].copy() if role == FEATURE else found.y.copy() if role == TARGET else np.zeros(n)
             j += role == FEATURE
             out[self.header[c]] = Cells(numbers, mine[:, 0], texts)
         return out
@@ -232,7 +232,7 @@ class TextTable(DecidedTable, CsvSource):
             return super()._parse(buf, begin, end, final, line, at)
         found = self._cells_in(buf, begin, end, final, line, self.roles)
         try:
-            cells = self._cells(buf, found.X, found.deferred, self.roles)
+            cells = self._cells(buf, found, len(found.rows), self.roles)
         except ValueError:
             self._refuse_bytes(buf, found.rows)
         rows = self._encode_cells(len(found.rows), cells, at)

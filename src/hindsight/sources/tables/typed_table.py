@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import SourceError
+from ...rows.labels import MAX_WHOLE
 from ..base import Position, ReadOptions, check_known
 from ..parquet_arrow import ColumnarSource, _is_number
 from .cells import Cells, as_floats, as_mask
@@ -73,7 +74,7 @@ class TypedTable(DecidedTable, ColumnarSource):
     def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
         if self.table is None:
             return super()._encode(batch, where, at)
-        cells = {name: cells_of(batch.column(name), where, name) for name in self.used}
+        cells = {name: cells_of(batch.column(name), where, name, self.table.is_exact(name)) for name in self.used}
         return self._encode_cells(batch.num_rows, cells, at)
 
     def _disproves(self, column: str, reason: str) -> bool:
@@ -87,8 +88,11 @@ class TypedTable(DecidedTable, ColumnarSource):
             super()._check_columns(self.where, self.schema)
 
 
-def cells_of(column: Any, where: str, name: str) -> Cells:
-    """The cells of a typed column: numbers as they are, dates and other values as text."""
+def cells_of(column: Any, where: str, name: str, exact: bool = False) -> Cells:
+    """The cells of a typed column: numbers as they are, dates and other values as text.
+
+    Where they are to be `exact`, whole numbers that float64 may lack are text too.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -104,7 +108,11 @@ def cells_of(column: Any, where: str, name: str) -> Cells:
         numbers = column.cast(pa.float64(), safe=False)
         gone = np.flatnonzero(as_mask(numbers.is_null(nan_is_null=True)))
         values = np.where(np.isnan(as_floats(numbers)), 0.0, as_floats(numbers))
-        return Cells(values, gone, pa.array([""] * len(gone), pa.string()))
+        rows, texts = gone, pa.array([""] * len(gone), pa.string())
+        if exact and pa.types.is_integer(kind) and (large := np.abs(values) >= MAX_WHOLE).any():
+            rows = np.union1d(gone, np.flatnonzero(large))
+            texts = pc.fill_null(column.take(rows).cast(pa.string()), "")
+        return Cells(values, rows, texts)
     try:
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp("s"), safe=False)
