@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from typer.testing import CliRunner
 
 import hindsight
+from commands import run
 from conftest import many, nightly
 from hindsight.certificates.adaptive import APPLIED
 from hindsight.certificates.certify import certify_run
@@ -516,11 +516,8 @@ def test_one_row_and_one_class():
 
 @pytest.mark.parametrize(("sample", "loss"), [("diabetes", "square"), ("breast-cancer", "logistic")])
 def test_the_command_chooses_the_loss(sample, loss):
-    from hindsight.cli import app
-
-    found = CliRunner().invoke(app, ["learn", f"sample:{sample}", "--learner", "auto", "--certify"])
-    assert found.exit_code == 0, found.output
-    assert f"loss {loss}: the targets are" in found.output and "HOLDS, tight: aggregation" in found.output
+    code, out, err = run("learn", f"sample:{sample}", "--learner", "auto", "--certify")
+    assert code == 0 and f"loss {loss}: the targets are" in err and "HOLDS, tight: aggregation" in out, err
 
 
 @pytest.mark.parametrize("n", [1, 5, 8, 13, 16, 31, 40])

@@ -14,13 +14,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import hindsight
+from commands import run
 from conftest import close, feed, nightly, registered_meanwhile, same_state, store
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
-from hindsight.cli import app
 from hindsight.kernels.rows import inner, product, write_row
 from hindsight.kernels.state import matrix, vector
 from hindsight.online import learners, parts
@@ -418,13 +417,11 @@ def table(tmp_path: Path, name: str) -> Path:
 )
 def test_the_command_knows_them_by_name(name, options, tmp_path):
     path, model = table(tmp_path, name), tmp_path / "model"
-    found = CliRunner().invoke(app, ["learn", str(path), "--target", "y", *options, "--certify", "--save", str(model)])
-    assert found.exit_code == 0, found.output
-    assert "UNCHECKABLE: no theorem" in found.output
-    found = CliRunner().invoke(app, ["predict", str(model), str(path)])
-    assert found.exit_code == 0 and len(found.stdout.splitlines()) == 31
-    found = CliRunner().invoke(app, ["learners"])
-    assert "counting-row" in found.output
+    code, out, err = run("learn", path, "--target", "y", *options, "--certify", "--save", model)
+    assert code == 0 and "UNCHECKABLE: no theorem" in out, err
+    code, out, err = run("predict", model, path)
+    assert code == 0 and len(out.splitlines()) == 31, err
+    assert "counting-row" in run("learners")[1]
 
 
 EXTENSION = """
@@ -461,10 +458,10 @@ def test_a_file_of_parts_extends_the_command_and_leaves_no_trace(tmp_path):
     assert json.loads(found.stdout)["rows"] == 30
     found = command("--extend", str(file), "predict", str(tmp_path / "model"), str(path))
     assert found.returncode == 0 and len(found.stdout.splitlines()) == 31
-    found = CliRunner().invoke(app, ["predict", str(tmp_path / "model"), str(path)])  # here it is not registered
-    assert found.exit_code == 2 and "Cube" in found.stderr and "not registered" in found.stderr
-    found = CliRunner().invoke(app, [*learn, "--loss", "cube"])
-    assert found.exit_code == 2 and "loss must be one of" in found.stderr
+    code, _, err = run("predict", tmp_path / "model", path)  # here it is not registered
+    assert code == 2 and "Cube" in err and "not registered" in err
+    code, _, err = run(*learn, "--loss", "cube")
+    assert code == 2 and "loss must be one of" in err
     found = command(*learn)  # the compiled loops of the package are still read from their cache
     assert found.returncode == 0, found.stderr
 

@@ -8,14 +8,13 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from typer.testing import CliRunner
 
 import hindsight as h
+from commands import run
 from conftest import close, feed, many, nightly, registered_meanwhile, same_state
 from hindsight.certificates.applied import ours
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
-from hindsight.cli import app
 from hindsight.errors import ModelError, RowError
 from hindsight.online import learners
 from hindsight.online.margins import each_loss, each_slope
@@ -254,12 +253,12 @@ def test_the_command_takes_loss_and_setting(name, tmp_path):
     path.write_text("\n".join(lines) + "\n")
     options = [word for key, value in NEW[name].items() for word in (f"--{key}", str(value))]
     words = ["learn", str(path), "--target", "y", "--learner", "descent", "--loss", name, "--eta", "0.05", *options]
-    found = CliRunner().invoke(app, [*words, "--certify", "--save", str(model)])
-    assert found.exit_code == 0 and ": descent on a convex loss, as met" in found.output, found.output
+    code, out, err = run(*words, "--certify", "--save", model)
+    assert code == 0 and ": descent on a convex loss, as met" in out, err
     want = h.DescentRegressor(name, eta=0.05, update="explicit", **NEW[name]).fit(X, y)
     close(h.load(model).predict(X), want.predict(X))
-    found = CliRunner().invoke(app, ["learn", str(path), "--target", "y", "--learner", "descent", "--quantile", "0.5"])
-    assert found.exit_code == 2 and "quantile is not a setting of the loss 'square'" in found.output
+    code, _, err = run("learn", path, "--target", "y", "--learner", "descent", "--quantile", "0.5")
+    assert code == 2 and "quantile is not a setting of the loss 'square'" in err
 
 
 @pytest.mark.parametrize(

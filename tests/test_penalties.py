@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from typer.testing import CliRunner
 
 import hindsight as h
+from commands import run
 from conftest import close, feed, many, nightly, same, same_state
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.theorems import Verdict
-from hindsight.cli import app
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.online import learners
 from hindsight.online.learners import Learner, constant
@@ -237,21 +236,20 @@ def test_the_command_says_how_many_weights_are_not_0(tmp_path):
     ]
     path, model = tmp_path / "rows.csv", tmp_path / "model"
     path.write_text("\n".join(lines) + "\n")
-    words = ["learn", str(path), "--target", "y", "--learner", "descent", "--l1", "0.2", "--l2", "0.01"]
+    words = ["learn", path, "--target", "y", "--learner", "descent", "--l1", "0.2", "--l2", "0.01"]
     want = h.DescentRegressor(update="explicit", l1=0.2, l2=0.01).fit(X, y)
     count = np.count_nonzero(want.coef_)
     assert 0 < count < 8
-    found = CliRunner().invoke(app, [*words, "--certify", "--save", str(model)])
-    assert found.exit_code == 0, found.output
-    assert f"{count} of 8 weights are not 0" in found.output and ": penalised descent" in found.output
-    assert "geometry penalised, l1 = 0.2, l2 = 0.01" in found.output
-    found = CliRunner().invoke(app, [*words, "--json", "--progress", "none"])
-    assert json.loads(found.stdout)["learners"][0]["nonzero"] == [count]
-    assert f"weights: {count} that are not 0" in CliRunner().invoke(app, ["inspect", str(model)]).output
-    export = json.loads(CliRunner().invoke(app, ["export", str(model)]).stdout)["outputs"][0]["weights"]
+    code, out, err = run(*words, "--certify", "--save", model)
+    assert code == 0, err
+    assert f"{count} of 8 weights are not 0" in out and ": penalised descent" in out
+    assert "geometry penalised, l1 = 0.2, l2 = 0.01" in err
+    assert json.loads(run(*words, "--json", "--progress", "none")[1])["learners"][0]["nonzero"] == [count]
+    assert f"weights: {count} that are not 0" in run("inspect", model)[1]
+    export = json.loads(run("export", model)[1])["outputs"][0]["weights"]
     assert len(export) == count
     close(h.load(model).predict(X), want.predict(X))
-    assert "HOLDS" in CliRunner().invoke(app, ["certify", str(model), str(path)]).output
+    assert "HOLDS" in run("certify", model, path)[1]
 
 
 # ---------------------------------------------------------------- the certificate
