@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ..certificates.certificate import combined
-from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted
+from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted, unit_of
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
 from ..estimators.mixins.estimator import last_step
@@ -276,7 +276,7 @@ def words_of(
     if hasattr(model, "runs_"):
         learner, rounds = model.runs_[0].learner, model.rounds_
         words |= {"name": f"{kind} after {rounds:,} rounds", "title": describe_learner(learner)}
-        words["unit"] = f"{part_name(learner.loss)} loss{' with l2' if model.l2 else ''}"
+        words["unit"] = unit_of(f"{part_name(learner.loss)} loss{' with l2' if model.l2 else ''}")
     elif hasattr(model, "method_"):
         words["title"] = f"solved by {model.method_}"
     elif hasattr(model, "n_updates_"):
