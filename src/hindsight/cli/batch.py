@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import OptionError
 from ..formatting import brief
+from ..training.evaluation import evaluate
 from ..training.learning import fit_isotron
 from ..training.outputs import check_files
 from ..training.plan import Plan
@@ -19,6 +20,7 @@ from .text import print_error_line, status_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..certificates.headline import Scores
     from ..training.options import LearnerOptions, ResultOptions, RowOptions
     from ..training.prepare import AllRows
 
@@ -41,18 +43,16 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         write_fitted(results.report, plan, model, read, certificate)
     if results.save is not None:
         model.save(results.save)
-    histories = model.histories_
+    histories, figures = model.histories_, evaluate(model, read.X, read.y, weight=read.weight, light=True).scores
     if results.as_json:
-        from ..reports.estimators import fitted_scores
-
         out: dict[str, Any] = {"data": rows.data, "rows": m, "features": n, "rounds": rounds}
         out["losses"] = [list(map(float, history.loss)) for history in histories]
         out["best_round"] = [int(history.best) + 1 for history in histories]
-        out["figures"] = fitted_scores(model, read.X, read.y, read.weight).to_dict()
+        out["figures"] = figures.to_dict()
         out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in model.coef_.reshape(-1, n)]
         print(json.dumps(out | ({} if certificate is None else {"certificate": certificate.to_dict()})))
     else:
-        for line in [*summary(model, read, certificate, rounds, results.details), *results.written]:
+        for line in [*summary(model, read, figures, certificate, rounds, results.details), *results.written]:
             print(line)
     return status_of(certificate)
 
@@ -70,14 +70,12 @@ def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
         raise OptionError(name, f"is not an option of {learner.learner}, which learns from all rows at once")
 
 
-def summary(model: Any, read: AllRows, certificate: Any, rounds: int, details: bool) -> Iterator[str]:
+def summary(model: Any, read: AllRows, figures: Scores, certificate: Any, rounds: int, details: bool) -> Iterator[str]:
     """What was fitted, in lines of text."""
-    from ..reports.estimators import fitted_scores
-
     histories, (m, n) = model.histories_, read.X.shape
     if getattr(certificate, "advice", ""):
         yield certificate.opening()[0]
-    yield f"{fitted_scores(model, read.X, read.y, read.weight).sentence()} (these rows, all of which it had seen)"
+    yield f"{figures.sentence()} (these rows, all of which it had seen)"
     for k, history in enumerate(histories if details or len(histories) == 1 else []):
         t, label = history.best + 1, f"{model.classes_[k]}: " if len(histories) > 1 else ""
         yield f"{label}RMSE {brief(math.sqrt(history.loss[t - 1]))} in round {t}, the best of {rounds}"

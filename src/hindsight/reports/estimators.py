@@ -168,14 +168,11 @@ def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
         square = float(recording.course.sums[recording.index(0, "square")]) / total
         on = np.flatnonzero(c > 0.0)[recording.opening :]
         return Scores(square=square, square_of_constant=mean_square_distance(y[on].astype(np.float64), c[on]))
-    return labels_scored(float(recording.course.sums[recording.index(0, "errors")]) / total, y, c, recording.labels)
-
-
-def labels_scored(wrong: float, codes: np.ndarray, c: np.ndarray, labels: list[str]) -> Scores:
-    """The figures where so large a part of the rows was given a wrong label."""
-    mass = np.bincount(codes, c, len(labels))
+    wrong = float(recording.course.sums[recording.index(0, "errors")]) / total
+    mass = np.bincount(y, c, len(recording.labels))
     top = int(mass.argmax())
-    return Scores(right=1.0 - wrong, right_of_constant=float(mass[top] / (mass.sum() or 1.0)), label=labels[top])
+    of_constant = float(mass[top] / (mass.sum() or 1.0))
+    return Scores(right=1.0 - wrong, right_of_constant=of_constant, label=recording.labels[top])
 
 
 def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
@@ -213,7 +210,8 @@ def fitted_values(
     """What is said of a model that was fitted to all rows at once."""
     y, labels = np.asarray(column_or_1d(y)), subject.labels
     c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
-    words, means = words_of(model, X, y, c, certificates)
+    figures = evaluate(model, X, y, weight=c, light=True).scores
+    words, means = words_of(model, figures, y, c, certificates)
     notes, subject.how = words["notes"], how_it_read(model)
     if labels is None:
         scores, odds, told, counts = np.asarray(model.predict(X))[:, None], False, y.astype(np.float64), None
@@ -225,8 +223,7 @@ def fitted_values(
         np.add.at(counts, (told[c > 0.0], said[c > 0.0]), 1)
         if len(certificates) > 1:
             notes.append(f"Each of the {len(labels)} labels has its own run; these figures are sums over all.")
-    figures, held = fitted_scores(model, X, y, weight), weights_of(model, X)
-    out = learner_values(subject, 0, certificates, held, means, figures, datasets, **words)
+    out = learner_values(subject, 0, certificates, weights_of(model, X), means, figures, datasets, **words)
     sample = Sample(scores.shape[1] + 2)
     sample.add(1, np.column_stack([scores, told, c])[c > 0.0])
     drawn = sample.drawn()
@@ -245,20 +242,8 @@ def fitted_values(
     return out
 
 
-def fitted_scores(model: Any, X: Any, y: Any, weight: Any) -> Scores:
-    """The figures of a fitted model over the rows it was fitted to, beside those of the best constant."""
-    c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
-    total, said = float(c.sum()) or 1.0, np.asarray(model.predict(X))
-    if not hasattr(model, "classes_"):
-        told = np.asarray(y, np.float64)
-        return Scores(square=float(c @ (said - told) ** 2) / total, square_of_constant=mean_square_distance(told, c))
-    codes = encode_labels(y, model.classes_)
-    wrong = float(c @ (encode_labels(said, model.classes_) != codes)) / total
-    return labels_scored(wrong, codes, c, [str(label) for label in model.classes_])
-
-
 def words_of(
-    model: Any, X: Any, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
+    model: Any, figures: Scores, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """How a model was made, in words, and its figures: its own, those of its certificate, or those of an evaluation."""
     kind = type(model).__name__
@@ -284,11 +269,9 @@ def words_of(
     if certificates and not any(math.isnan(certificate.lost) for certificate in certificates):
         words["notes"] = [IN_SAMPLE.split(". There")[0] + "."]
         return words, combined(certificates).means
-    found = evaluate(model, X, y, weight=c, light=True)
-    if found.task == "regress":
-        return words | {"unit": SQUARES}, means_of(*found.figures["mse"][:2])
-    value, constant, _ = found.figures["accuracy"]
-    return words | {"unit": MISTAKES}, means_of(1.0 - value, 1.0 - constant)
+    if figures.of_labels:
+        return words | {"unit": MISTAKES}, means_of(1.0 - figures.right, 1.0 - figures.right_of_constant)
+    return words | {"unit": SQUARES}, means_of(figures.square, figures.square_of_constant)
 
 
 def how_it_read(model: Any) -> str:

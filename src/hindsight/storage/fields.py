@@ -7,6 +7,7 @@ import inspect
 import sys
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -115,9 +116,10 @@ def conforms(value: Any, hint: Any) -> bool:
         if len(args) == 2 and args[1] is ...:
             return isinstance(value, tuple) and all(conforms(each, args[0]) for each in value)
         return isinstance(value, tuple) and len(value) == len(args) and all(map(conforms, value, args))
-    if origin is list:
-        return isinstance(value, list) and all(conforms(each, args[0]) for each in value)
-    if origin is dict:
+    if origin in (list, Sequence):
+        known = isinstance(value, list if origin is list else (list, tuple))
+        return known and all(conforms(each, args[0]) for each in value)
+    if origin in (dict, Mapping):
         known = isinstance(value, dict) and all(conforms(each, args[0]) for each in value)
         return known and all(conforms(each, args[1]) for each in value.values())
     kind = origin or hint

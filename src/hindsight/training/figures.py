@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.headline import shown_figure
+from ..certificates.headline import Scores, shown_figure
 from ..formatting import _n, _plain, aligned, brief, percent
 
 if TYPE_CHECKING:
@@ -146,6 +146,16 @@ class Evaluation:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    @property
+    def scores(self) -> Scores:
+        """The figures that belong to the targets, beside those of the best constant."""
+        if self.confusion is None:
+            square, constant, _ = self.figures["mse"]
+            return Scores(square=square, square_of_constant=constant)
+        right, constant, _ = self.figures["accuracy"]
+        top = self.labels[int(self.confusion[:-1].sum(axis=1).argmax())]
+        return Scores(right=right, right_of_constant=constant, label=top)
 
     def brief(self) -> str:
         """The figures in one line."""

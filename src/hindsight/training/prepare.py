@@ -21,8 +21,9 @@ from ..rows.labels import encode_labels, label_number, numbers_of, targets_of_ru
 from ..rows.matrices import joined_weights, stacked
 from ..rows.scaling import check_scale, scaled
 from ..sources import SampleSource, SourceError, file_format, found_format, label_text, load_sample, open_source
-from ..storage.fields import Count, check_types, check_value, conforms
+from ..storage.fields import Count, annotations_of, check_types, check_value, conforms
 from ..storage.registry import want
+from .options import RowOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -236,37 +237,29 @@ def read_all(plan: Plan) -> AllRows:
 
 # ---------------------------------------------------------------- for a saved model
 
-# The options of reading that hold for other files too; `features` are then the columns that were read.
-READING: dict[str, Any] = {
-    "features": list[str] | None,
-    "ignore": list[str],
-    "header": bool | None,
-    "separator": str | None,
-    "strict": bool,
-    "types": dict[str, str],
-    "encoding": str | None,
-    "decimal": str | None,
-    "na": list[str],
-    "cross": list[list[str]],
-    "categorical": list[str] | str,
-    "missing": str,
-    "zero_based": bool,
-    "hash_bits": int | None,
-}
-OWN_READING: dict[str, Any] = {"weight": str | None, "format": str | None, "labels": bool | None, "rejects": bool}
-PACE = ("chunk", "ahead", "digest")  # options that results do not depend on: a file does not choose them
+# The options of reading that hold for other files too, of which `features` are then the columns that were read; the
+# others; and those that results do not depend on: a file does not choose them.
+READING = (
+    *("features", "ignore", "header", "separator", "strict", "types", "encoding", "decimal", "na", "cross"),
+    *("categorical", "missing", "zero_based", "hash_bits"),
+)
+OWN_READING = ("weight", "format", "labels", "rejects")
+PACE = ("chunk", "ahead", "digest")
 
 
 def check_reading(options: Any) -> dict[str, Any]:
     """The options of reading that a file gives, without those of the pace; a ModelError where one is none."""
     want(isinstance(options, dict), "the options of reading must be a mapping")
-    kinds, out = READING | OWN_READING, {}
+    kinds: dict[str, Any] = annotations_of(RowOptions) | {"missing": str, "zero_based": bool}
+    kinds |= {"labels": bool | None, "rejects": bool}
+    out = {}
     for name, value in options.items():
         if name in PACE:
             continue
         value = list(value) if isinstance(value, tuple) else value
         plain = type(value) in (bool, int, str, list, dict, type(None))
-        want(plain and name in kinds and conforms(value, kinds[name]), f"`reading.{name!s:.40}` is not such an option")
+        known = name in (*READING, *OWN_READING) and conforms(value, kinds[name])
+        want(plain and known, f"`reading.{name!s:.40}` is not such an option")
         out[name] = value
     return out
 
