@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..formatting import _plain, brief
+from ..formatting import _plain, aligned, brief
 from ..training.model import describe_model, feature_name
 from ..training.prepare import check_preparation
 
@@ -19,7 +19,8 @@ COLUMNS = 40  # of a table that are shown
 
 def card(path: str, model: Model, top: int) -> list[str]:
     """What a model file holds, as lines of text."""
-    out = [f"{path}", *aligned(general(model)), *columns_of(model), *facts_of(model), *weights_of(model, top)]
+    titled = aligned([(f"  {title}", text) for title, text in general(model)], 2)
+    out = [f"{path}", *titled, *columns_of(model), *facts_of(model), *weights_of(model, top)]
     if model.coverage is not None:
         out += ["intervals", *(f"  {line}" for line in model.coverage.lines())]
     if model.certificate is None:
@@ -69,12 +70,6 @@ def while_learning(model: Model) -> str:
     if not model.facts[0].rounds or (len(model.runs) > 1 and not known):
         return ""
     return scores_of_runs(model.runs, model.labels, known.get("mistakes", 0), known.get("constant")).sentence()
-
-
-def aligned(pairs: list[tuple[str, str]]) -> list[str]:
-    """Titles and texts in two columns."""
-    wide = max(len(title) for title, _ in pairs)
-    return [f"  {title:<{wide}}  {text}" for title, text in pairs]
 
 
 def columns_of(model: Model) -> list[str]:
