@@ -211,11 +211,12 @@ class Session:
 
     def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
-        results, self.spread = self.results, ColumnSpread()
+        results = self.results
         if results.compare:
             self.scores = LearnerScores(state, self.names, results.bounds)
         if results.report is not None:
             self.curves = Recording.of(state, results.bounds)
+        self.spread = ColumnSpread() if self.curves is None else self.curves.spread
         if results.certifies and state.rows_done == 0 and not state.before and self.plan.passes == 1:
             from .certify import Followed
 
@@ -231,7 +232,8 @@ class Session:
                         self.scores.add(chunk)
                     if self.curves is not None:
                         self.curves.add(chunk)
-                    self.spread.add(chunk.X)
+                    else:
+                        self.spread.add(chunk.X)
                     observer.advance(state)
                     if chunk.complete and (self.stopped or state.rows_done >= due):
                         outputs.write_checkpoint(state)
