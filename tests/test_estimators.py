@@ -65,7 +65,8 @@ COSTLY = ("Auto", "BatchPerceptron", "Descent", "EG", "GLMtronRegressor", "Gradi
 
 @nightly(
     only=[f"{kind}*-check_*{storage}*" for kind in COSTLY for storage in STORAGES]
-    + ["Auto*-check_*dense_data", "Perceptron*-check_*dtypes", "Perceptron*-check_*f_contiguous*"]
+    + ["Auto*-check_*dense_data"]
+    + [f"Perceptron*{storage}*" for storage in ("dtypes", "float32", "f_contiguous")]
 )
 @parametrize_with_checks(TABULAR, expected_failed_checks=expected_failures, xfail_strict=True)
 @pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
