@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DisprovedError
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .cells import Cells
 
 
+@dataclass(eq=False)
 class Decisions:
     """What was decided about a table: its columns, its decimal sign, and how much of it was seen.
 
@@ -35,14 +36,10 @@ class Decisions:
         What was seen; empty where decisions come from a model.
     """
 
-    def __init__(
-        self,
-        columns: dict[str, ColumnDecision],
-        decimal: str,
-        complete: bool,
-        evidence: dict[str, ColumnEvidence] | None = None,
-    ) -> None:
-        self.columns, self.decimal, self.complete, self.evidence = columns, decimal, complete, evidence or {}
+    columns: dict[str, ColumnDecision]
+    decimal: str
+    complete: bool
+    evidence: dict[str, ColumnEvidence] = field(default_factory=dict)
 
     @classmethod
     def made(
