@@ -11,8 +11,6 @@ import warnings
 from typer.testing import CliRunner
 
 from hindsight.cli import app
-from hindsight.online import relay
-from hindsight.rows import stripes
 
 
 def fork() -> int:
@@ -68,8 +66,6 @@ def _run(words: list[str], out: int, err: int) -> None:
             os.dup2(given, number)
         sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         sys.argv = ["hindsight", *words]
-        relay._pool.clear()  # whose threads are not in this process
-        stripes.workers.cache_clear()
         warnings.resetwarnings()
         warnings.simplefilter("ignore", DeprecationWarning)
         from hindsight.__main__ import main

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _pool: list[ThreadPoolExecutor] = []
+
+if hasattr(os, "register_at_fork"):  # a forked process has the pool without its threads, and would wait for ever
+    os.register_at_fork(after_in_child=_pool.clear)
 
 
 def relay(do: Callable[[int, int], bool], chains: int, pieces: int) -> None:

@@ -6,6 +6,7 @@ have the same bits on every machine.
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from operator import call
@@ -27,6 +28,10 @@ MANY = 1 << 20  # numbers in the rows from which they are cut into stripes
 def workers() -> ThreadPoolExecutor:
     """The threads that work on stripes, one per processor."""
     return ThreadPoolExecutor(min(side_by_side.PROCESSORS, STRIPES), "hindsight-stripes")
+
+
+if hasattr(os, "register_at_fork"):  # see `online.relay`
+    os.register_at_fork(after_in_child=workers.cache_clear)
 
 
 def do_all(tasks: Sequence[Callable[[], None]]) -> None:
