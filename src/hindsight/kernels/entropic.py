@@ -16,7 +16,7 @@ import numpy as np
 from .compiler import inlined, kernel
 from .exponentials import LN2_HI, LN2_LO, LOG2_E, exponentials
 from .floats import EPS
-from .geometries import geometry_part
+from .geometries import fill_in, geometry_part
 from .rows import inner
 from .simd import minus, plus
 from .state import scalar, vector
@@ -166,180 +166,147 @@ def numerators_and_masses(geometry, theta, shift, out):
 # ---------------------------------------------------------------- what both geometries share
 
 
-def entropic_dot(self, state, rows, t):
-    dot, q, top = inner(state.numerator, rows, t)
-    return self.radius * dot / state.mass[0], q, top
+class Entropic:
+    """What both geometries share."""
 
+    State = EntropicState
+    multiplicative, can_grow, averages = True, False, True
 
-def entropic_tick(self, state):
-    state.clock[0] += 1.0 / state.mass[0]
+    def dot(self, state, rows, t):
+        dot, q, top = inner(state.numerator, rows, t)
+        return self.radius * dot / state.mass[0], q, top
 
+    def tick(self, state):
+        state.clock[0] += 1.0 / state.mass[0]
 
-def entropic_step(self, loss, state, rows, t, z, y, c, d):
-    """One multiplicative step in O(nnz).
+    def step(self, loss, state, rows, t, z, y, c, d):
+        """One multiplicative step in O(nnz).
 
-    The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, sooner
-    where its error grew because it fell, and when it has moved 2^10-fold (differences of the clock would cancel): all
-    are told by the state alone, so the sizes of chunks change nothing.
-    """
-    if d == 0.0:
-        return
-    if self.is_far(state):
-        centre(state)
-    a, b = rows.span(t)
-    theta, numerator, shift = state.theta, state.numerator, state.shift[0]
-    last = theta.size - 1
-    if state.summed.size > 0:
-        for k in range(a, b):
-            catch_up(state, rows.index(k))
+        The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, sooner
+        where its error grew because it fell, and when it has moved 2^10-fold (differences of the clock would cancel):
+        all are told by the state alone, so the sizes of chunks change nothing.
+        """
+        if d == 0.0:
+            return
+        if self.is_far(state):
+            centre(state)
+        a, b = rows.span(t)
+        theta, numerator, shift = state.theta, state.numerator, state.shift[0]
+        last = theta.size - 1
+        if state.summed.size > 0:
+            for k in range(a, b):
+                catch_up(state, rows.index(k))
+            if rows.bias != 0.0:
+                catch_up(state, last)
+        d *= self.radius
+        rest, new = rows.step_exponents(loss, self, theta, numerator, t, d, state.mass[0], shift)
         if rows.bias != 0.0:
-            catch_up(state, last)
-    d *= self.radius
-    rest, new = rows.step_exponents(loss, self, theta, numerator, t, d, state.mass[0], shift)
-    if rows.bias != 0.0:
-        if rest != 0.0:
-            rest -= self.numerator_and_mass(theta[last], shift)[1]
-        theta[last] = loss.rounded_step(theta[last], d, rows.bias)
-        numerator[last], mass = self.numerator_and_mass(theta[last], shift)
-        new += mass
-    if rest != 0.0:  # each sum is rounded in units of the larger of both masses
-        fell = state.mass[0] / (rest + new)
-        state.touched[0] = state.touched[0] * fell + 0.5 * (1.0 + fell) * (b - a + 1)
-    state.mass[0] = rest + new
-    base = state.base[0]
-    if state.touched[0] > theta.size or not base * 2.0**-10 < state.mass[0] < base * 2.0**10:
+            if rest != 0.0:
+                rest -= self.numerator_and_mass(theta[last], shift)[1]
+            theta[last] = loss.rounded_step(theta[last], d, rows.bias)
+            numerator[last], mass = self.numerator_and_mass(theta[last], shift)
+            new += mass
+        if rest != 0.0:  # each sum is rounded in units of the larger of both masses
+            fell = state.mass[0] / (rest + new)
+            state.touched[0] = state.touched[0] * fell + 0.5 * (1.0 + fell) * (b - a + 1)
+        state.mass[0] = rest + new
+        base = state.base[0]
+        if state.touched[0] > theta.size or not base * 2.0**-10 < state.mass[0] < base * 2.0**10:
+            refresh(self, state)
+
+    def solve(self, loss, state, rows, t, z, q, y, a):
+        """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
+
+        False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection. They end
+        where no number lies between both sides: after 2 log2(slope(z)/g) rounds and 106 for the digits of g, at most.
+        """
+        if self.is_far(state):
+            centre(state)
+        g = loss.slope(z, y)
+        rest, least = mass_beside(self, state, rows, t)
+        near, far = 0.0, g
+        f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
+        for i in range(HALVINGS):
+            if f_far == 0.0 or abs(far - near) <= 2e-16 * abs(far):
+                break
+            g = near - f_near * (far - near) / (f_far - f_near) if i % 2 == 0 else 0.5 * (near + far)
+            if i % 2 == 1 and (g == near or g == far):
+                break
+            f = g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
+            if f * f_near > 0.0:
+                near, f_near = g, f
+            else:
+                far, f_far = g, f
+        return far
+
+    def dual_norm(self, q, top):
+        return (self.radius * top) ** 2
+
+    def reach(self, state):
+        return self.radius
+
+    def largest(self, state):
+        """The largest exponent, once a shift that is far has been taken out."""
+        shift = state.shift[0] if self.is_far(state) else 0.0
+        found = 0.0
+        for j in range(state.theta.size):
+            if np.isfinite(state.theta[j]):  # a start may have a weight of 0
+                found = max(found, abs(shifted(state.theta[j], shift)))
+        return found
+
+    def rounding(self, state, rows, t, d):
+        """How far rounding may have moved an exponent in the step d on row t, or will when the shift is taken out."""
+        far = abs(d) * self.radius
+        found = 0.0
+        a, b = rows.span(t)
+        for k in range(a, b):
+            here = abs(state.theta[rows.index(k)])
+            if here < np.inf:
+                found = max(found, here + far * abs(rows.entry(t, k)))
+        here = abs(state.theta[state.theta.size - 1])
+        if rows.bias != 0.0 and here < np.inf:
+            found = max(found, here + far * rows.bias)
+        if self.is_far(state):
+            found += self.largest(state)
+        return EPS * found if d != 0.0 else 0.0
+
+    def limit(self):
+        return 2.0**48  # beyond it theta, and so e^theta, has lost its digits
+
+    def mark(self, state):
+        return state.mass[0], 0.0 if self.is_far(state) else state.shift[0]  # as the next step finds it
+
+    def conjugate_change(self, state, mark, d, z, after):
+        """The change of ln Sigma e^theta."""
+        if d == 0.0:
+            return 0.0
+        return math.log(state.mass[0] / mark[0]) + (state.shift[0] - mark[1]) * (LN2_HI + LN2_LO)
+
+    def place(self, state: EntropicState, start: np.ndarray | None) -> None:
+        """Put the state at the start; without one all exponents are 0."""
+        if start is not None:
+            state.theta[:] = self.dual(start)
         refresh(self, state)
 
+    def place_dual(self, state: EntropicState, theta: np.ndarray) -> None:
+        """Put the exponents at a point."""
+        state.theta[:] = theta
+        refresh(self, state)
 
-def entropic_solve(self, loss, state, rows, t, z, q, y, a):
-    """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
+    def weights(self, state: EntropicState) -> np.ndarray:
+        """The weights, with the mass computed anew."""
+        out = np.empty((2, state.theta.size))
+        numerators_and_masses(self, state.theta, state.shift[0], out)
+        return self.radius * out[0] / out[1].sum()
 
-    False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection. They end where
-    no number lies between the two sides: after 2 log2(slope(z)/g) rounds and 106 for the digits of g, at most.
-    """
-    if self.is_far(state):
-        centre(state)
-    g = loss.slope(z, y)
-    rest, least = mass_beside(self, state, rows, t)
-    near, far = 0.0, g
-    f_near, f_far = -g, g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
-    for i in range(HALVINGS):
-        if f_far == 0.0 or abs(far - near) <= 2e-16 * abs(far):
-            break
-        g = near - f_near * (far - near) / (f_far - f_near) if i % 2 == 0 else 0.5 * (near + far)
-        if i % 2 == 1 and (g == near or g == far):
-            break
-        f = g - loss.slope(margin_after(self, state, rows, t, -a * g, rest, least), y)
-        if f * f_near > 0.0:
-            near, f_near = g, f
-        else:
-            far, f_far = g, f
-    return far
-
-
-def entropic_norm(self, q, top):
-    return (self.radius * top) ** 2
-
-
-def entropic_reach(self, state):
-    return self.radius
-
-
-def entropic_largest(self, state):
-    """The largest exponent, once a shift that is far has been taken out."""
-    shift = state.shift[0] if self.is_far(state) else 0.0
-    found = 0.0
-    for j in range(state.theta.size):
-        if np.isfinite(state.theta[j]):  # a start may have a weight of 0
-            found = max(found, abs(shifted(state.theta[j], shift)))
-    return found
-
-
-def entropic_rounding(self, state, rows, t, d):
-    """How far rounding may have moved an exponent in the step d on row t, or will when the shift is taken out."""
-    far = abs(d) * self.radius
-    found = 0.0
-    a, b = rows.span(t)
-    for k in range(a, b):
-        here = abs(state.theta[rows.index(k)])
-        if here < np.inf:
-            found = max(found, here + far * abs(rows.entry(t, k)))
-    here = abs(state.theta[state.theta.size - 1])
-    if rows.bias != 0.0 and here < np.inf:
-        found = max(found, here + far * rows.bias)
-    if self.is_far(state):
-        found += self.largest(state)
-    return EPS * found if d != 0.0 else 0.0
-
-
-def entropic_limit(self):
-    return 2.0**48  # beyond it theta, and so e^theta, has lost its digits
-
-
-def entropic_mark(self, state):
-    return state.mass[0], 0.0 if self.is_far(state) else state.shift[0]  # as the next step finds it
-
-
-def entropic_conjugate_change(self, state, mark, d, z, after):
-    """The change of ln Sigma e^theta."""
-    if d == 0.0:
-        return 0.0
-    return math.log(state.mass[0] / mark[0]) + (state.shift[0] - mark[1]) * (LN2_HI + LN2_LO)
-
-
-def entropic_place(self, state: EntropicState, start: np.ndarray | None) -> None:
-    """Put the state at the start; without one all exponents are 0."""
-    if start is not None:
-        state.theta[:] = self.dual(start)
-    refresh(self, state)
-
-
-def entropic_place_dual(self, state: EntropicState, theta: np.ndarray) -> None:
-    """Put the exponents at a point."""
-    state.theta[:] = theta
-    refresh(self, state)
-
-
-def entropic_weights(self, state: EntropicState) -> np.ndarray:
-    """The weights, with the mass computed anew."""
-    out = np.empty((2, state.theta.size))
-    numerators_and_masses(self, state.theta, state.shift[0], out)
-    return self.radius * out[0] / out[1].sum()
-
-
-def entropic_iterate_sum(self, state: EntropicState) -> np.ndarray:
-    """The sum of w_t over the rounds played, w_1 included and w_{T+1} not."""
-    return self.radius * (state.total + state.numerator * (state.clock[0] - state.summed))
-
-
-SHARED = {
-    "State": EntropicState,
-    "multiplicative": True,
-    "can_grow": False,
-    "averages": True,
-    "dot": entropic_dot,
-    "tick": entropic_tick,
-    "step": entropic_step,
-    "solve": entropic_solve,
-    "dual_norm": entropic_norm,
-    "reach": entropic_reach,
-    "largest": entropic_largest,
-    "rounding": entropic_rounding,
-    "limit": entropic_limit,
-    "mark": entropic_mark,
-    "conjugate_change": entropic_conjugate_change,
-    "place": entropic_place,
-    "place_dual": entropic_place_dual,
-    "weights": entropic_weights,
-    "iterate_sum": entropic_iterate_sum,
-}
+    def iterate_sum(self, state: EntropicState) -> np.ndarray:
+        """The sum of w_t over the rounds played, w_1 included and w_{T+1} not."""
+        return self.radius * (state.total + state.numerator * (state.clock[0] - state.summed))
 
 
 def entropic(kind):
     """Register a multiplicative geometry: it has what both share, and its own numerators and masses."""
-    for name, value in SHARED.items():
-        setattr(kind, name, value)
-    return geometry_part(kind)
+    return geometry_part(fill_in(kind, Entropic))
 
 
 # ---------------------------------------------------------------- the two geometries

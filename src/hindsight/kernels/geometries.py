@@ -32,85 +32,62 @@ from .compiler import part
 from .state import empty
 
 
-def no_tick(self, state):
-    pass
+class Defaults:
+    """What a geometry need not write."""
+
+    multiplicative, averages, signed, can_grow, linear = False, False, True, True, True
+    radius, norm = 1.0, "|x|₂"
+
+    def tick(self, state):
+        pass
+
+    def keep_pace(self, state, eta):
+        pass
+
+    def place(self, state, start):
+        if start is not None:
+            raise ValueError(f"start: the {self.name} geometry has no other start than its own")
+
+    def check_start(self, start):
+        pass
+
+    def opens(self, state, rows):
+        return False
+
+    def dual_norm(self, q, top):
+        return q
+
+    def reach(self, state):
+        return 1.0
+
+    def largest(self, state):
+        return 0.0
+
+    def limit(self):
+        return np.inf
+
+    def mark(self, state):
+        return 0.0, 0.0
+
+    def conjugate_change(self, state, mark, d, z, after):
+        return np.nan
+
+    def rounding(self, state, rows, t, d):
+        return 0.0
 
 
-def any_pace(self, state, eta):
-    pass
-
-
-def no_check(self, start):
-    pass
-
-
-def default_place(self, state, start):
-    """The state of a geometry that starts as its fields say, and nowhere else."""
-    if start is not None:
-        raise ValueError(f"start: the {self.name} geometry has no other start than its own")
-
-
-def never_opens(self, state, rows):
-    return False
-
-
-def euclidean_norm(self, q, top):
-    return q
-
-
-def reach_of_one(self, state):
-    return 1.0
-
-
-def nothing_large(self, state):
-    return 0.0
-
-
-def no_limit(self):
-    return np.inf
-
-
-def no_mark(self, state):
-    return 0.0, 0.0
-
-
-def no_rounding(self, state, rows, t, d):
-    return 0.0
-
-
-def change_unknown(self, state, mark, d, z, after):
-    return np.nan
-
-
-DEFAULTS = {
-    "tick": no_tick,
-    "keep_pace": any_pace,
-    "place": default_place,
-    "check_start": no_check,
-    "opens": never_opens,
-    "dual_norm": euclidean_norm,
-    "reach": reach_of_one,
-    "largest": nothing_large,
-    "limit": no_limit,
-    "mark": no_mark,
-    "conjugate_change": change_unknown,
-    "rounding": no_rounding,
-    "multiplicative": False,
-    "signed": True,
-    "can_grow": True,
-    "averages": False,
-    "linear": True,
-    "radius": 1.0,
-    "norm": "|x|₂",
-}
+def fill_in(kind, defaults):
+    """Give a class what another one has and it leaves out."""
+    for name, value in vars(defaults).items():
+        if not name.startswith("__") and not hasattr(kind, name):
+            setattr(kind, name, value)
+    return kind
 
 
 def fill_in_geometry(kind):
     """Give a geometry what its class leaves out."""
-    for name, value in (DEFAULTS | {"name": kind.__name__.lower()}).items():
-        if not hasattr(kind, name):
-            setattr(kind, name, value)
-    return kind
+    kind.name = getattr(kind, "name", kind.__name__.lower())
+    return fill_in(kind, Defaults)
 
 
 def geometry_part(kind):

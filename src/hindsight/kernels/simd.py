@@ -5,6 +5,7 @@ the processor (LLVM splits lanes wider than its registers); in plain Python it i
 """
 
 import inspect
+import operator
 import sys
 
 import numpy as np
@@ -331,44 +332,21 @@ def _peak(context, builder, kinds, a, x):
     return builder.select(builder.fcmp_ordered(">", size, a), size, a)
 
 
-def plus(a, b):
-    """a + b."""
-    return a + b
+def pairwise(plain, instruction):
+    """An operation on two numbers or on lanes of them: in plain Python, and as an instruction of the processor."""
+
+    def operation(a, b):
+        return plain(a, b)
+
+    @compiles(operation, lambda a, b: a)
+    def _operation(context, builder, kinds, a, b):
+        return instruction(builder, a, b)
+
+    return operation
 
 
-@compiles(plus, lambda a, b: a)
-def _plus(context, builder, kinds, a, b):
-    return builder.fadd(a, b)
-
-
-def minus(a, b):
-    """a - b."""
-    return a - b
-
-
-@compiles(minus, lambda a, b: a)
-def _minus(context, builder, kinds, a, b):
-    return builder.fsub(a, b)
-
-
-def times(a, b):
-    """a b."""
-    return a * b
-
-
-@compiles(times, lambda a, b: a)
-def _times(context, builder, kinds, a, b):
-    return builder.fmul(a, b)
-
-
-def over(a, b):
-    """a / b."""
-    return a / b
-
-
-@compiles(over, lambda a, b: a)
-def _over(context, builder, kinds, a, b):
-    return builder.fdiv(a, b)
+plus, minus = pairwise(operator.add, ir.IRBuilder.fadd), pairwise(operator.sub, ir.IRBuilder.fsub)
+times, over = pairwise(operator.mul, ir.IRBuilder.fmul), pairwise(operator.truediv, ir.IRBuilder.fdiv)
 
 
 def root(a):
