@@ -1,7 +1,11 @@
 """Rows as a linear operator: products with a vector and with their transpose, norms and the Gram matrix."""
 
+import math
+
 from .compiler import kernel
 from .rows import add, inner, size_of_margin
+
+BLOCK = 4096  # rows whose sums are added to those before
 
 
 @kernel
@@ -48,10 +52,37 @@ def ordered_sum(rows, first, w, y, c, before, total):  # type: ignore[no-untyped
 
 
 @kernel
-def norms(rows, w, q, top):  # type: ignore[no-untyped-def]
-    """|x_t|_2^2 and |x_t|_inf of every row; `w` is any vector of its width."""
+def norms(rows, w, z, q, top):  # type: ignore[no-untyped-def]
+    """w . x_t, |x_t|_2^2 and |x_t|_inf of every row."""
     for t in range(q.size):
-        _, q[t], top[t] = inner(w, rows, t)
+        z[t], q[t], top[t] = inner(w, rows, t)
+
+
+@kernel
+def measure(z, q, top, y, c, size, sums, maxima):  # type: ignore[no-untyped-def]
+    """The largest norms and targets of rows that have weight, and the sums by which the rows are known again.
+
+    Those are of c (size |x|_2 + z), with z = w . x and |w|_2 = `size`, of c (2 |y| + y), both at least 0, so that none
+    cancel, and of both times the number of the row.
+    """
+    t, largest, widest, far = 0.0, 0.0, 0.0, 0.0
+    sums[:] = 0.0
+    for first in range(0, c.size, BLOCK):  # roundings that are alike would add up in one long sum
+        values, targets, values_in_order, targets_in_order = 0.0, 0.0, 0.0, 0.0
+        for i in range(first, min(c.size, first + BLOCK)):
+            if c[i] > 0.0:
+                t += 1.0
+                value, target = c[i] * (size * math.sqrt(q[i]) + z[i]), c[i] * (2.0 * abs(y[i]) + y[i])
+                values += value
+                targets += target
+                values_in_order += t * value
+                targets_in_order += t * target
+                largest, widest, far = max(largest, q[i]), max(widest, top[i]), max(far, abs(y[i]))
+        sums[0] += values
+        sums[1] += targets
+        sums[2] += values_in_order
+        sums[3] += targets_in_order
+    maxima[0], maxima[1], maxima[2] = largest, widest, far
 
 
 @kernel

@@ -344,11 +344,18 @@ class Data:
 
     def _norm_pair(self) -> tuple[Floats, Floats]:
         if self._norms is None:
-            w, q, top = np.zeros(self.width), np.empty(self.rounds), np.empty(self.rounds)
-            for first, rows, count in self.blocks():
-                operators.norms(rows, w, q[first : first + count], top[first : first + count])
-            self._norms = q, top
+            self.margins_and_norms(np.zeros(self.width))
+        assert self._norms is not None
         return self._norms
+
+    def margins_and_norms(self, w: Floats) -> Floats:
+        """Return w . x_t for every row, from a pass whose norms are kept."""
+        z, q, top = np.empty(self.rounds), np.empty(self.rounds), np.empty(self.rounds)
+        for first, rows, count in self.blocks():
+            part = slice(first, first + count)
+            operators.norms(rows, w, z[part], q[part], top[part])
+        self._norms = q, top
+        return z
 
     def subset(self, keep: NDArray[np.bool_]) -> Data:
         """Return the rows where `keep` is True: a copy of them, or a filter over the chunks."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ..errors import MismatchError
+from ..kernels import operators
 from ..validation import check_targets, check_weights
 
 if TYPE_CHECKING:
@@ -90,15 +91,13 @@ def measure(data: Data, kind: str, names: Sequence[Any] | None = None) -> Measur
     """Check rows, targets of a kind and weights, and add up what a fit needs to know of them."""
     check_targets(kind, data.y)
     check_weights(data.c, idle=True)
-    q, top, on = data.finite_norms2(names), data.row_norms_inf(), data.c > 0.0
+    along = np.sin(np.arange(1.0, data.width + 1.0))  # any vector, so that the order of columns counts
+    z, q, top = data.margins_and_norms(along), data.finite_norms2(names), data.row_norms_inf()
     with np.errstate(over="ignore"):  # who divides by them looks at them
-        sums = [data.c.sum(), data.c @ data.y**2, np.count_nonzero(on)]
-        along = np.sin(np.arange(1.0, data.width + 1.0))  # any vector, so that the order of columns counts
-        sizes = data.margins(along) + np.linalg.norm(along) * np.sqrt(q), data.y + 2.0 * np.abs(data.y)
-        marks = [(data.c * each)[on] for each in sizes]  # at least 0, so that none cancel
-        sums += [each.sum() for each in marks] + [each @ np.arange(1.0, each.size + 1.0) for each in marks]
-    maxima = [values[on].max(initial=0.0) for values in (q, top, np.abs(data.y))]
-    return Measured(np.array(sums), np.array(maxima))
+        sums = [data.c.sum(), data.c @ data.y**2, np.count_nonzero(data.c > 0.0)]
+    marks, maxima = np.empty(4), np.empty(3)
+    operators.measure(z, q, top, data.y, data.c, float(np.linalg.norm(along)), marks, maxima)
+    return Measured(np.concatenate((sums, marks)), maxima)
 
 
 def same_rows(known: tuple[float, ...], found: tuple[float, ...]) -> tuple[bool, ...]:
