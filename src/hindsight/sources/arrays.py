@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ArrayFile:
-    """A C-contiguous array in a file, whose rows from `offset` on are read when they are asked for.
+    """A C-contiguous array in a file, starting at byte `offset`; rows are read when they are needed.
 
     They are read, not mapped: a mapped file that shrinks meanwhile would end the process.
     """
@@ -177,7 +177,7 @@ class ArraySource(Source):
         return self._as_chunk(found, np.arange(a, b), lambda t: self._raw(a + t), at, read, self.where)
 
     def _faults(self, X: Any, a: int) -> dict[int, tuple[str, str]]:
-        """Column and reason by row where a value is not finite; missing values become 0 if that is the rule."""
+        """The column and reason of each row with a value that is not finite; sets missing values to 0 if asked."""
         faults: dict[int, tuple[str, str]] = {}
         values = X.data if self.sparse else X
         if self.options.missing == "zero" and np.isnan(values).any():
@@ -228,12 +228,12 @@ def _vector(values: Any, m: int, what: str, where: str) -> np.ndarray | None:
 
 
 def open_array(path: str) -> np.ndarray | ArrayFile:
-    """The array of a .npy file: read when it is asked for, or at once if it is not by rows or has named fields.
+    """The array in a .npy file, read lazily, or at once if it is not in row-major order or has named fields.
 
     Raises
     ------
     ValueError, OSError, EOFError
-        If this is not such a file, is too short, or holds Python objects.
+        If it is not a .npy file, is too short, or holds Python objects.
     """
     with open(path, "rb") as file:
         version = np.lib.format.read_magic(file)
@@ -268,7 +268,7 @@ def open_npy(path: str, options: ReadOptions) -> Source:
 
 
 def open_npz(path: str, options: ReadOptions) -> Source:
-    """The array X, or a matrix as scipy saves it, and the arrays named as target and weight; read whole."""
+    """Open an .npz file: the array X or a matrix saved by scipy, and the arrays named by `target` and `weight`."""
     try:
         with zipfile.ZipFile(path) as archive:
             held = sum(info.file_size for info in archive.infolist())

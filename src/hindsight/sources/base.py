@@ -1,4 +1,4 @@
-"""What every source gives: chunks of rows, where each row stands, and how to resume after it."""
+"""What every source provides: chunks of rows, the place of each row in the data, and a position to resume from."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Reject(NamedTuple):
 
 
 class BadRow(NamedTuple):
-    """A row that cannot be used: its line or number, the column at fault, what is wrong, and how it stands there."""
+    """A row that cannot be used: its line or number, the column at fault, what is wrong, and its raw text."""
 
     number: int
     column: str
@@ -57,18 +57,18 @@ class BadRow(NamedTuple):
 
 
 class EncodedRows(NamedTuple):
-    """Rows as they were put together from what was read.
+    """Rows in the form that a chunk has, and the faults found in them.
 
     Attributes
     ----------
     X, y, weight : array, or None
-        The rows without those that are bad or left out.
+        The rows, without those that are bad or skipped.
     keep : ndarray of bool
-        Which of all rows these are.
+        Which of the rows that were read these are.
     faults : dict of int to (str, str)
-        The column and the reason of each bad row.
+        The column at fault and the reason, by the index of the bad row.
     unlabelled, skipped : int
-        How many rows have no target, and how many are left out because a value is missing.
+        The number of rows without a target, and of rows skipped because a value is missing.
     """
 
     X: Any
@@ -82,7 +82,7 @@ class EncodedRows(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read; every field is a parameter of `open_source`."""
+    """Options for reading; each field is a parameter of `open_source`."""
 
     target: str | None = None
     weight: str | None = None
@@ -133,9 +133,9 @@ class Chunk:
     raw : callable
         `raw(i)` is row i as it stands in the file.
     rejects : list of Reject
-        The bad rows among or before these rows, if they are to be skipped.
+        The bad rows that were skipped before or among these rows.
     batch : tuple of (pyarrow.RecordBatch, int), or None
-        Of a table of typed columns: what the rows were made from, and the number of its first row.
+        For a table of typed columns, the batch that the rows were made from and the number of its first row.
 
     Examples
     --------
@@ -232,7 +232,7 @@ class Source:
         return {"names": list(self.names)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Map names to columns as the source did that gave this state.
+        """Map names to columns as another source did, from its state.
 
         Parameters
         ----------
@@ -242,30 +242,30 @@ class Source:
         Raises
         ------
         SourceError
-            If the features of this source are others.
+            If this source has other features.
         """
         raise NotImplementedError
 
     def follow(self, state: dict[str, Any]) -> None:
-        """Map names to columns as in a state, and take the rows to come for those that follow the ones it is of.
+        """Map names to columns as in a state, and treat the next rows as the continuation of the rows it describes.
 
         Parameters
         ----------
         state : dict
-            What `state` of a source returned whose rows were all read.
+            What `state` of another source returned after all its rows were read.
         """
         self.restore(state)
 
     def freeze(self) -> None:
-        """Take nothing from the rows to come but the rows themselves: they are to be predicted, not learnt."""
+        """Stop learning names and statistics from further rows, because they will be predicted, not learnt."""
 
     def resolved_options(self) -> dict[str, Any]:
-        """Parameters of `open_source` as this data resolved them, to read other files in the same way.
+        """Return parameters of `open_source` as resolved for this data, to read other files in the same way.
 
         Returns
         -------
         dict
-            For a table its features and categorical columns; otherwise empty.
+            The features and categorical columns of a table; empty for other data.
         """
         return {}
 
@@ -314,9 +314,10 @@ class Source:
         self, rows: EncodedRows, numbers: np.ndarray, raw: Callable[[int], str], at: Position, read: int, where: str,
         unit: str = "row", bad: Sequence[BadRow] = (),
     ) -> Chunk:  # fmt: skip
-        """Rows as a chunk, and the bad ones among them as rejects, or a SourceError; `at` is moved past them.
+        """Return rows as a chunk with the bad ones as rejects, or raise a SourceError; `at` is moved past them.
 
-        `numbers` are the lines or numbers of all rows, and `raw` gives them as they stand; `bad` are further rows.
+        `numbers` holds the lines or numbers of all rows, `raw` returns their raw text, and `bad` lists further bad
+        rows.
         """
         faults = (BadRow(int(numbers[t]), *why, raw(t)) for t, why in sorted(rows.faults.items()))
         rejects = [self._reject(where, unit, row) for row in heapq.merge(faults, bad)]
@@ -328,12 +329,12 @@ class Source:
         return Chunk(*rows[:3], first, dict(at), read, place, raw, rejects)
 
     def _refuse_changed(self, start: Position | None, digest: Callable[[], str], what: str = "") -> None:
-        """Refuse data of which what stands before a position has changed; `digest` is that of now."""
+        """Raise a SourceError if the data before a position has changed; `digest` is its digest now."""
         if start is not None and start["digest"] is not None and digest() != start["digest"]:
             raise SourceError(f"{self.where}: has changed since it was read{what}")
 
     def _reject(self, where: str, unit: str, row: BadRow) -> Reject:
-        """A bad row to be skipped; a SourceError where bad rows are errors. `unit` is "line" or "row"."""
+        """Return a bad row to be skipped, or raise a SourceError if bad rows are errors; `unit` is "line" or "row"."""
         if self.options.rejects:
             return Reject(where, *row)
         number, column, reason, raw = row
@@ -343,7 +344,7 @@ class Source:
 
 
 def read_ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """The same items, each made in a thread while the one before is used."""
+    """Yield the same items, each computed in a thread while the previous one is in use."""
     ready: queue.Queue[Any] = queue.Queue(1)
     stop = threading.Event()
 
@@ -380,7 +381,7 @@ def read_ahead(items: Iterator[Any]) -> Iterator[Any]:
 
 
 def check_known(names: Iterable[str | None], known: Sequence[str], where: str, what: str = "column") -> None:
-    """Refuse names that are not among the known ones; None is no name."""
+    """Raise an error for a name that is not known; None is ignored."""
     there = frozenset(known)
     for name in names:
         if name is not None and name not in there:
@@ -388,7 +389,7 @@ def check_known(names: Iterable[str | None], known: Sequence[str], where: str, w
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:
-    """The end of an error about an unknown name: the nearest known one, or those there are."""
+    """The end of an error message about an unknown name: the nearest known name, or a list of them."""
     near = difflib.get_close_matches(name, names, 1)
     if near:
         return f"; did you mean {near[0]!r}?"
@@ -396,13 +397,13 @@ def suggestion(name: str, names: Sequence[str]) -> str:
 
 
 def shown_names(names: Sequence[str]) -> str:
-    """Names in one line, those that would break it quoted, and no more than a few."""
+    """At most 20 names in one line; names with unprintable characters are quoted."""
     shown = [name if name.isprintable() else repr(name) for name in names[:20]]
     return ", ".join(shown) + (", ..." if len(names) > 20 else "")
 
 
 def select_rows(keep: np.ndarray, *parts: Any) -> tuple[Any, ...]:
-    """Rows, targets, weights and the like where `keep` says so; what is None stays so."""
+    """Select rows from arrays of rows, targets, weights and so on; None stays None."""
     return parts if keep.all() else tuple(None if part is None else part[keep] for part in parts)
 
 
@@ -410,7 +411,7 @@ def without_faults(
     X: Any, y: np.ndarray | None, weight: np.ndarray | None, faults: dict[int, tuple[str, str]],
     left_out: Collection[int] = (),
 ) -> EncodedRows:  # fmt: skip
-    """Rows without those that have a fault and those left out, whose faults do not count."""
+    """Drop the rows that have a fault and those in `left_out`; the faults of the latter are not reported."""
     keep = np.ones(X.shape[0], bool)
     keep[[*faults, *left_out]] = False
     X, y, weight = select_rows(keep, X, y, weight)

@@ -31,12 +31,12 @@ def read_columns(source: str, names: Sequence[str], missing: Sequence[str] = ())
     names : sequence of str
         The columns to read.
     missing : sequence of str, default ()
-        Those in which a row may have no value: an empty text, or NaN among numbers.
+        The columns that may have missing values, which become "" in text and NaN in numbers.
 
     Returns
     -------
     dict of str to ndarray
-        By name: float64 where all values are numbers, otherwise text.
+        The columns by name: float64 if all values are numbers, otherwise text.
 
     Raises
     ------
@@ -57,14 +57,14 @@ def read_columns(source: str, names: Sequence[str], missing: Sequence[str] = ())
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
-    """The values of all files; where those of one are text, numbers are text as well, the same in every type."""
+    """Join the values of all files; if some are text, numbers become text too, written alike for every type."""
     if any(part.dtype.kind == "U" for part in parts):
         parts = [label_text(part) for part in parts]
     return np.concatenate(parts)
 
 
 def _numbers_if_all(values: np.ndarray) -> np.ndarray:
-    """The values as numbers if all of them are numbers that float64 keeps apart."""
+    """The values as float64 if all are numbers and no two different ones become equal."""
     if values.dtype.kind == "U":
         try:
             numbers = np.array([parse_float(value) for value in values.tolist()])
@@ -119,7 +119,7 @@ def _text_columns(
 
 
 def _array(values: list[Any], path: str, name: str) -> np.ndarray:
-    """The values as an array, which would cut text short that ends with NUL."""
+    """The values as an array; text that ends with NUL is an error, because numpy would drop the NUL."""
     bad = next((t for t, value in enumerate(values) if isinstance(value, str) and value.endswith("\0")), None)
     if bad is not None:
         raise SourceError(f"{path}, row {bad}, column {name!r}: {values[bad]!r} ends with a NUL character")

@@ -1,4 +1,4 @@
-"""The roles of the columns of a table, and its rows put together: for CSV, Parquet, Arrow and data frames."""
+"""Roles of the columns of a table, and rows built from them, for CSV, Parquet, Arrow and data frames."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ TRANSPOSED = 1024  # rows that are filled from columns at a time
 
 
 class Layout:
-    """How the features of a table are numbered: fixed ones first, then those that join, in order of first appearance.
+    """The numbering of a table's features: the fixed ones first, then new ones in order of first appearance.
 
-    A layout has `fixed`, the names of the former, and `spaces`, the namespaces of the latter, in its `dictionary`.
+    `fixed` holds the names of the fixed features; `spaces` holds the namespaces of the others in `dictionary`.
     """
 
     where: str
@@ -47,7 +47,7 @@ class Layout:
         return self.dictionary.state(max(width, len(self.fixed)))
 
     def restore(self, state: dict[str, Any]) -> int:
-        """Number the features as they were before; returns how many there are."""
+        """Number the features as in a saved state; returns their number."""
         if state["names"][: len(self.fixed)] != list(self.names(0)) or state["spaces"] != self.spaces:
             raise SourceError(f"{self.where}: its features are not those that were read before")
         self.dictionary.restore(state)
@@ -99,7 +99,7 @@ class ColumnLayout(Layout):
         self.dictionary = NameDictionary(self.fixed, self.spaces, "=")
 
     def _check_names(self) -> None:
-        """Refuse a column whose features could have the name of another column's: "a=b" beside the category "a"."""
+        """Refuse columns whose features could have the same name, such as "a=b" beside the categorical column "a"."""
         categorical = frozenset(self.spaces)
         for name in (*self.fixed, *self.spaces) if categorical else ():
             for k in (k for k, c in enumerate(name) if c == "="):
@@ -145,7 +145,7 @@ class TableSource(Source):
 
 
 class RowBuilder:
-    """Rows of numbers and categories as they were read, to be checked and put together."""
+    """Collects the numbers and categories of rows as they are read, checks them and builds the rows."""
 
     def __init__(self, layout: ColumnLayout, X: np.ndarray, y: np.ndarray, weight: np.ndarray, ids: np.ndarray) -> None:
         self.layout, self.X, self.y, self.weight, self.ids = layout, X, y, weight, ids
@@ -155,11 +155,11 @@ class RowBuilder:
         self.complete: list[tuple[int, np.ndarray]] = []  # columns of X without a missing or bad value
 
     def add_fault(self, t: int, column: str, reason: str) -> None:
-        """Row t is bad; the first reason given is kept."""
+        """Mark row t as bad; only the first reason is kept."""
         self.faults.setdefault(t, (column, reason))
 
     def set_text(self, t: int, c: int, text: str) -> None:
-        """Column c of row t is this text, which is not a plain number."""
+        """Set column c of row t to a text that is not a plain number."""
         layout, options = self.layout, self.layout.options
         role, name, text = layout.roles[c], layout.columns[c], text.strip()
         some = text and (options.labels or text not in MISSING_TEXTS)
@@ -176,7 +176,7 @@ class RowBuilder:
             self.add_fault(t, name, f"{text!r} is not {'finite' if reads_as_number(text) else 'a number'}")
 
     def set_numbers(self, c: int, values: np.ndarray, given: np.ndarray | None) -> None:
-        """Column c has these values in the rows where they are `given` (None: in all); NaN is missing."""
+        """Set the values of column c in the rows where `given` is True (None: in all rows); NaN is missing."""
         role, name, place = self.layout.roles[c], self.layout.columns[c], self._column(c)
         if given is None:
             if np.isfinite(values).all() and role == FEATURE:
@@ -193,7 +193,7 @@ class RowBuilder:
                 self.add_fault(t, name, f"'{values[t]}' is not finite")
 
     def set_missing(self, t: int, c: int) -> None:
-        """Column c of row t has no value."""
+        """Mark the value of column c in row t as missing."""
         role, name, rule = self.layout.roles[c], self.layout.columns[c], self.layout.options.missing
         if rule == "skip":
             self.skipped.add(t)
@@ -206,13 +206,13 @@ class RowBuilder:
             self.add_fault(t, name, f"{what} is missing")
 
     def _column(self, c: int) -> np.ndarray:
-        """Where the numbers of column c are."""
+        """The array that holds the numbers of column c."""
         if self.layout.roles[c] == FEATURE:
             return self.X[:, self.layout.dest[c]]
         return self.y if self.layout.roles[c] == TARGET else self.weight
 
     def finish(self, width: int) -> EncodedRows:
-        """Rows, targets and weights without the bad rows, and what is wrong with those."""
+        """Return rows, targets and weights without the bad rows, and the faults of those."""
         layout, options = self.layout, self.layout.options
         fill_columns(self.X, self.complete)
         if options.weight is not None:
@@ -229,7 +229,7 @@ class RowBuilder:
 def new_names(
     found: Iterable[tuple[Sequence[int] | np.ndarray, np.ndarray | None, Sequence[Any]]], known: Container[Any] = ()
 ) -> list[Any]:
-    """Names that are not known, in the order of the rows, then of the columns, where they are met first.
+    """Names that are not known yet, ordered by the row, then the column, in which they first appear.
 
     Each column has rows, ascending, the number of the name in each of them (None: all have the first), and its names;
     None is no name.
@@ -246,7 +246,7 @@ def new_names(
 
 
 def fill_columns(X: np.ndarray, columns: Iterable[tuple[int, np.ndarray]]) -> None:
-    """Fill columns of an array, each given by its number, some rows at a time, so that they stay in the cache."""
+    """Fill columns of an array, given by their indices, a block of rows at a time so that it stays in the cache."""
     columns = list(columns)
     for a in range(0, len(X), TRANSPOSED):
         for j, values in columns:
@@ -254,7 +254,7 @@ def fill_columns(X: np.ndarray, columns: Iterable[tuple[int, np.ndarray]]) -> No
 
 
 def indicators(X: np.ndarray, ids: np.ndarray, width: int, where: str) -> Any:
-    """Numbers and indicators as sparse rows; -1 is no indicator."""
+    """Numbers and indicators as sparse rows; -1 means no indicator."""
     from scipy.sparse import csr_matrix
 
     n = X.shape[1]

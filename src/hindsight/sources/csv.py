@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
-    """The lines of the data, each with its end, which is listed when it is given."""
+    """Yield the lines of the data, line ends included, and append the position after each to `ends`."""
     while ends[-1] < len(data):
         begin = ends[-1]
         end = LINE_END.search(data, begin)
@@ -33,7 +33,7 @@ def _lines(data: bytes, ends: list[int]) -> Iterator[str]:
 
 
 class Records(NamedTuple):
-    """What the compiled parser made of a block: see `parsers.csv.parse_table`."""
+    """What the compiled parser found in a block; see `parsers.csv.parse_table`."""
 
     X: np.ndarray
     y: np.ndarray
@@ -84,14 +84,14 @@ class CsvSource(TableSource, TextSource):
             raise SourceError(f"{where}: its columns are not those of {self.where}: {difference}")
 
     def _skip_comments(self, reader: BlockReader) -> None:
-        """Take lines above the header that are no part of the table."""
+        """Skip lines above the header that do not belong to the table."""
 
     def _names(self, names: list[str], reader: BlockReader) -> list[str]:
         """The names of the columns, from those of the header."""
         return names
 
     def _assign_roles(self, reader: BlockReader) -> None:
-        """Give the columns their roles, where the first row is the next."""
+        """Assign the roles of the columns; the reader stands before the first row."""
         assert self.header is not None
         auto = self.options.categorical == "auto"
         text_columns = self._text_columns(self.header, self._record(reader)[0]) if auto else []
@@ -103,7 +103,7 @@ class CsvSource(TableSource, TextSource):
         return [name for name, value in zip(names, first, strict=False) if value.strip() and not reads_as_number(value)]
 
     def _record(self, reader: BlockReader, strict: bool = False) -> tuple[list[str], int, int]:
-        """The next record, the byte after it and the line there; nothing is taken. `strict` refuses stray quotes."""
+        """Peek at the next record; returns it, the byte after it and the line there. `strict` refuses stray quotes."""
         where, line = reader.stream.where, reader.line
         while True:
             data = reader.buf[reader.begin : reader.end].tobytes()
@@ -138,7 +138,7 @@ class CsvSource(TableSource, TextSource):
         self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray, dest: np.ndarray,
         names: NameDictionary, pad: bool = False,
     ) -> Records:  # fmt: skip
-        """Whole records: numbers, places of rows, fields that are left to Python, bad records."""
+        """Parse whole records: numbers, places of rows, fields left to Python, and bad records."""
         fields, size = len(roles), end - begin
         features, categories = (int((roles == role).sum()) for role in (FEATURE, CATEGORY))
         room, take = size // max(1, 2 * fields - pad) + 2, self.pool.take
@@ -160,7 +160,7 @@ class CsvSource(TableSource, TextSource):
         return Records(X[:r], y[:r], weight[:r], ids[:r], rows[:r], deferred, bad, counts)
 
     def _parsed(self, buf: np.ndarray, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
-        """Rows that were put together from records, and the bad records."""
+        """The rows built from records, and the bad records."""
         bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
         stop, line = found.counts[[STOP, LINE]].tolist()
         return ParsedRows(rows, found.rows, stop, line, width, bad)

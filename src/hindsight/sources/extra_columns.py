@@ -1,4 +1,4 @@
-"""Columns of a table besides those that are learnt from, with each of its chunks: to keep, or to slice by."""
+"""Further columns of a table, read along with its chunks, for example to copy to the output or to group by."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = list[Any]  # for each name a list of values, or a pyarrow array
 
 
 def extra_columns(source: Source, names: Sequence[str]) -> Callable[[Chunk], Columns]:
-    """What gives any columns of a table for the rows of each of its chunks, which are to be read after this call.
+    """Return a function that gives further columns for each chunk of a table; call this before reading chunks.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def extra_columns(source: Source, names: Sequence[str]) -> Callable[[Chunk], Col
     Returns
     -------
     callable
-        Of a chunk, returns for each name the values of its rows: text as it stands in CSV, pyarrow arrays of a typed
-        table, and for JSON lines and dicts the values, None where there is none.
+        Takes a chunk and returns the values of its rows for each name: raw text for CSV, pyarrow arrays for a typed
+        table, and the values themselves for JSON lines and dicts, with None for missing ones.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def row_numbers(chunk: Chunk) -> list[int]:
 
 
 def csv_columns(source: CsvSource, names: Sequence[str]) -> Callable[[Chunk], Columns]:
-    """Columns of CSV as text, from the records as they stand."""
+    """Columns of CSV as raw text."""
     known = source.header or []
     check_known(names, known, source.where)
     places = [known.index(name) for name in names]
@@ -86,7 +86,7 @@ def csv_columns(source: CsvSource, names: Sequence[str]) -> Callable[[Chunk], Co
 
 
 def typed_columns(source: ColumnarSource, names: Sequence[str]) -> Callable[[Chunk], Columns]:
-    """Columns of a table with types, which its chunks carry along from now on."""
+    """Columns of a typed table; its chunks include them from now on."""
     check_known(names, source.schema.names, source.where)
     source.carried = [*source.carried, *names]
 

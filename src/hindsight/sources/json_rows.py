@@ -74,7 +74,7 @@ class JsonLinesSource(MappingSource, TextSource):
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
-    """Where each whole line ends, and where the next one begins."""
+    """The end of each complete line, and the start of the next line."""
     size = len(text)
     for end in LINE_END.finditer(text):
         b, after = end.span()
@@ -154,7 +154,7 @@ class DictSource(MappingSource):
 
 
 class JsonArray(Rewritten):
-    """The objects of an array, each in a line of its own."""
+    """The objects of a JSON array as JSON lines."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -162,7 +162,7 @@ class JsonArray(Rewritten):
         self.text, self.block, self.begun, self.over, self.objects = "", BLOCK, False, False, 0
 
     def _advance(self) -> None:
-        """Read the next block, and take the objects that are whole; a longer one makes the next block larger."""
+        """Read the next block and take its complete objects; a larger object enlarges the next block."""
         try:
             text = self.text + self.decoder.decode(self._read_block(self.block), final=self.ended)
         except UnicodeDecodeError as error:
@@ -195,7 +195,7 @@ class JsonArray(Rewritten):
 
 
 def holds_array(path: str) -> bool:
-    """Whether a text begins as a JSON array of objects does."""
+    """Whether a file begins like a JSON array of objects."""
     if path == "-":
         head = standard_input().peek(256)
     else:
@@ -206,5 +206,5 @@ def holds_array(path: str) -> bool:
 
 
 def open_json(path: str) -> ByteStream:
-    """JSON lines, also where the file holds an array of objects."""
+    """Open JSON lines, or an array of objects read as JSON lines."""
     return JsonArray(path) if holds_array(path) else ByteStream(path)

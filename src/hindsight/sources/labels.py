@@ -23,10 +23,10 @@ def reads_as_number(text: str) -> bool:
 
 
 def read_target(text: str, labels: bool | None) -> tuple[float, str | None]:
-    """A target that is text: its number, and what is kept of it where it is a label (None where it is none).
+    """Read a target given as text: its number, and its text if it is a label (otherwise None).
 
-    Labels are what is no number, and numbers that float64 lacks; where `labels` is False all are numbers. The number is
-    NaN or infinite where there is none, or none that is finite.
+    A target is a label if it is not a number, or is a whole number that float64 cannot represent; with `labels=False`
+    it is always a number. The number is NaN if the text is not a number, and may be infinite.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def read_target(text: str, labels: bool | None) -> tuple[float, str | None]:
 
 
 def label_text(y: np.ndarray) -> np.ndarray:
-    """Targets as text: numbers in their shortest form, whole ones without a point.
+    """Targets as text; numbers in their shortest form, whole numbers without a decimal point.
 
     Examples
     --------
@@ -59,14 +59,14 @@ def label_text(y: np.ndarray) -> np.ndarray:
 
 
 def label_fault(label: str) -> str | None:
-    """What is wrong with a label that arrays of text cut short, or that cannot be written; None if nothing is."""
+    """Why a label cannot be stored in an array of text or written as UTF-8; None if it can."""
     if "\0" in label:
         return f"label {label!r} holds a NUL character"
     return None if is_unicode(label) else f"label {label!r} is not Unicode text"
 
 
 def is_unicode(text: str) -> bool:
-    """Whether the text can be written as UTF-8: JSON can spell half a character."""
+    """Whether the text can be encoded as UTF-8; JSON escapes can give half of a surrogate pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -75,7 +75,7 @@ def is_unicode(text: str) -> bool:
 
 
 def merge_labels(y: np.ndarray, labels: dict[int, str], options: ReadOptions) -> np.ndarray | None:
-    """Targets as numbers, or all as text where some rows have labels; None where no target is wanted."""
+    """Targets as numbers, or all as text if some rows have labels; None if no target was asked for."""
     if options.target is None:
         return None
     if not options.labels and not labels:

@@ -1,4 +1,4 @@
-"""Rows as mappings from names to values, put together as sparse rows: for JSON lines, dicts and the service."""
+"""Mappings from names to values, built into sparse rows, for JSON lines, dicts and the service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBERS = frozenset({int, float})
 
 
 class FieldError(ValueError):
-    """A value that cannot be used: its column (or "" for the whole row), and why."""
+    """A value that cannot be used: its column ("" for the whole row) and the reason."""
 
     def __init__(self, column: str, reason: str) -> None:
         super().__init__(reason)
@@ -39,13 +39,13 @@ def full_name(key: Key) -> str:
 
 
 def clash(key: Key, other: Key) -> FieldError:
-    """The error of two features that have the same name."""
+    """The error for two features with the same name."""
     one, two = (f"feature {k!r}" if isinstance(k, str) else f"value {k[1]!r} of {k[0]!r}" for k in (key, other))
     return FieldError(key if isinstance(key, str) else key[0], f"{one} and {two} have the same name")
 
 
 def _check_new(keys: list[Key], taken: dict[str, Key]) -> dict[str, Key]:
-    """New features by name; an error where the name of one is that of another."""
+    """New features by name; raises an error if two features have the same name."""
     new: dict[str, Key] = {}
     for key in keys:
         name = full_name(key)
@@ -59,16 +59,16 @@ def _check_new(keys: list[Key], taken: dict[str, Key]) -> dict[str, Key]:
 
 
 class Places(NamedTuple):
-    """Where the values of rows of numbers with the same names go.
+    """Where to put the values of rows of numbers that have the same names.
 
     Attributes
     ----------
     columns : list of int
-        The columns of the features, ascending, the last of which is below `width`.
+        The columns of the features, ascending, all below `width`.
     order : list of int
-        The place of each of their values among those of the row, without that of the target.
+        The position in the row of each feature's value; the target is left out.
     target : int
-        The place of the target; -1 where there is none.
+        The position of the target in the row; -1 if there is none.
     """
 
     columns: list[int]
@@ -78,9 +78,9 @@ class Places(NamedTuple):
 
 
 class MappingBuilder:
-    """Mappings put together as sparse rows, names in order of first appearance.
+    """Builds sparse rows from mappings, with features in order of first appearance.
 
-    The values of rows of numbers that have the same names, all of them known, are put in their places at once.
+    Rows of numbers that have the same, known names take a fast path that writes all values at once.
     """
 
     def __init__(self, options: ReadOptions) -> None:
@@ -125,11 +125,11 @@ class MappingBuilder:
             self._keep((state["spaces"][k - 1], name) if k else name, state["names"][j], j)
 
     def mark(self) -> tuple[int, int]:
-        """How far it has got, for `undo`."""
+        """A mark of the current state, for `undo`."""
         return self.width, len(self.spaces)
 
     def undo(self, mark: tuple[int, int]) -> None:
-        """Forget the names that were added since; threads that look rows up meanwhile still find the others."""
+        """Forget the names added since the mark; other threads may look up the remaining ones meanwhile."""
         if mark == self.mark():
             return
         width, spaces = mark
@@ -142,7 +142,7 @@ class MappingBuilder:
         self.features.restore(state | {"spaces": state["spaces"][:spaces]})
 
     def clear(self) -> None:
-        """Begin a chunk."""
+        """Start a new chunk."""
         self.data: list[float] = []
         self.indices: list[int] = []
         self.ends = [0]
@@ -153,7 +153,7 @@ class MappingBuilder:
         self.unlabelled: list[int] = []
 
     def columns(self, keys: list[Key]) -> list[int]:
-        """The columns of the features of a row; none is added where two have the same name."""
+        """The columns of a row's features, new ones added; none is added if two have the same name."""
         if len(set(keys)) < len(keys):
             repeated = repeated_name(keys)
             raise clash(repeated, repeated)
@@ -185,7 +185,7 @@ class MappingBuilder:
     def cells(
         self, row: Mapping[Any, Any], y: Any = None, weight: Any = None
     ) -> tuple[list[Key], list[float], Any, Any] | None:
-        """The features of a row, their values, its target and weight; None if a missing value makes it be skipped."""
+        """The features of a row with their values, its target and weight; None if it is skipped for a missing value."""
         options = self.options
         data: list[float] = []
         keys: list[Key] = []
@@ -215,7 +215,7 @@ class MappingBuilder:
         return keys, data, y, weight
 
     def add(self, row: Mapping[Any, Any], y: Any = None, weight: Any = None) -> bool:
-        """Add a row; False if it is skipped because a value is missing."""
+        """Add a row; returns False if it is skipped because a value is missing."""
         options = self.options
         if type(row) is dict and y is None and weight is None and options.weight is None:
             names = tuple(row)
@@ -250,7 +250,7 @@ class MappingBuilder:
         return True
 
     def add_known(self, row: Mapping[Any, Any], width: int) -> bool:
-        """Add a row to be predicted, with the features below `width` alone; False if it is skipped."""
+        """Add a row to be predicted, using only columns below `width`; returns False if it is skipped."""
         if type(row) is dict and self._add_numbers(tuple(row), row, width, False):
             return True
         found = self.cells(row)
@@ -264,7 +264,7 @@ class MappingBuilder:
         return True
 
     def _add_numbers(self, names: tuple[Any, ...], row: Mapping[Any, Any], width: int, learnt: bool) -> bool:
-        """Add a row of numbers whose names are known; False where it must be looked at value by value."""
+        """Add a row of numbers whose names are known; returns False if it must be handled value by value."""
         values = list(row.values())
         if not NUMBERS.issuperset(map(type, values)):
             self.last = ()
@@ -290,7 +290,7 @@ class MappingBuilder:
         return True
 
     def _places(self, names: tuple[Any, ...]) -> Places | None:
-        """Where the values of rows with these names go, where all of them but the target's are known features."""
+        """Where to put the values of rows with these names, if all but the target are known features."""
         target = self.options.target
         features = [name for name in names if name != target]
         known = {} if self.unread.intersection(features) else self.known
@@ -305,7 +305,7 @@ class MappingBuilder:
         return found
 
     def target(self, y: Any) -> tuple[float, str | None]:
-        """A target as a number, and as text where it is no number, or one that float64 lacks."""
+        """A target as a number, and as text if it is not a number or cannot be represented in float64."""
         target = self.options.target
         if target is None:
             return 0.0, None
@@ -324,7 +324,7 @@ class MappingBuilder:
         return (finite_float(target, value), None) if label is None else (0.0, label)
 
     def count(self, at: Position) -> None:
-        """Tell a position how many rows had no target since `clear`, and of which type the targets are."""
+        """Record in a position the number of rows without a target since `clear`, and the type of the targets."""
         if self.unlabelled:
             at["unlabelled"] = at.get("unlabelled", 0) + len(self.unlabelled)
         at["label_type"] = label_type(self.types, at.get("label_type"))
@@ -350,7 +350,7 @@ class MappingBuilder:
 
 
 def is_gone(y: Any) -> bool:
-    """Whether there is no target."""
+    """Whether the target is missing."""
     return bool(y is None or y == "" or y != y)
 
 

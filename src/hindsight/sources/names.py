@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class NameDictionary:
     """Names numbered in order of first appearance; compiled parsers add new ones to `lookup`.
 
-    A name in a namespace (of Vowpal Wabbit, or a column with categories) is written namespace, `link`, name. With
-    `unique` no two are written alike: in a namespace the link and a backslash have a backslash before them, and a name
-    in no namespace that holds the link has one before it, so that `|a b` is "a^b" and `| a^b` is "^a^b".
+    A name in a namespace (of Vowpal Wabbit, or of a categorical column) is written as namespace, `link`, name. With
+    `unique`, different names are never written alike: links and backslashes in a namespace are escaped by a backslash,
+    and a name without a namespace that contains the link is preceded by one, so `|a b` is "a^b" and `| a^b` is "^a^b".
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class NameDictionary:
             self.add(name)
 
     def _clear(self, spaces: Iterable[str]) -> None:
-        """Forget all names and have these namespaces."""
+        """Forget all names and set the namespaces."""
         self.known: list[str] = []
         self.lookup = _allocate(1024, 1 << 14, 64, 1 << 10)
         for space in ("", *spaces):
             self.add_space(space)
 
     def grow(self) -> None:
-        """Double the room. A thread that reads names meanwhile finds the old room or the new, both with its names."""
+        """Double the capacity. A thread that reads names meanwhile sees the old or the new arrays, both complete."""
         old = self.lookup
         new = _allocate(2 * old.hashes.size, 2 * old.text.size, 2 * old.space_ends.size, 2 * old.space_text.size)
         for was, now in zip(old[1:], new[1:], strict=True):
@@ -53,7 +53,7 @@ class NameDictionary:
         self.lookup = new
 
     def add_space(self, name: str) -> int:
-        """Add a namespace, even one without a name (a column may have none), and return its number."""
+        """Add a namespace, which may have an empty name as a column may, and return its number."""
         data = np.frombuffer(name.encode("utf-8", "surrogateescape"), np.uint8)
         n = int(self.lookup.used[1])
         begin = int(self.lookup.space_ends[n])
@@ -97,7 +97,7 @@ class NameDictionary:
         return {"names": names, "spaces": _spaces(lookup)[1:], "space": _space_of(lookup, count).tolist()}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Have the names of a state, and no others."""
+        """Replace the names by those of a state."""
         self._clear(state["spaces"])
         for space, name in self.parts(state):
             self.add(name, space)
@@ -111,7 +111,7 @@ class NameDictionary:
 
 
 def _allocate(count: int, size: int, spaces: int, space_size: int) -> NameLookup:
-    """Room for so many names and namespaces, and for the bytes of them."""
+    """Allocate arrays for `count` names and `spaces` namespaces, and for their bytes."""
     return NameLookup(
         slots=np.zeros((2 * count, 2), np.uint64),
         hashes=np.zeros(count, np.uint64),
@@ -144,7 +144,7 @@ def _decode(data: np.ndarray, a: int, b: int) -> str:
 
 
 class NumberedNames(Sequence[str]):
-    """Names that are consecutive numbers, made when they are asked for.
+    """A sequence of consecutive numbers as names, made on demand.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class NumberedNames(Sequence[str]):
 
 
 class IndexNames:
-    """Columns by index; their names are the indices as they stand in the file."""
+    """Columns by index, named after the indices in the file."""
 
     def __init__(self, base: int) -> None:
         self.base = base
@@ -192,17 +192,17 @@ class IndexNames:
         return {"columns": count}
 
     def widen(self, count: int) -> int:
-        """Have at least so many columns; returns how many there are."""
+        """Extend to at least `count` columns; returns their number."""
         self.lookup.used[0] = max(len(self), count)
         return len(self)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Have the number of columns of a state."""
+        """Set the number of columns from a state."""
         self.lookup.used[0] = state["columns"]
 
 
 class HashedNames:
-    """Columns by hash. Columns that several names are mapped to are counted (but for one pair in 2^14)."""
+    """Columns by hash. Collisions are counted, except that about one pair of names in 2^14 is not noticed."""
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
@@ -216,7 +216,7 @@ class HashedNames:
         return _column_of(self.lookup, 0, name)
 
     def names(self, count: int) -> Sequence[str]:
-        """Names of the columns, by number: the names of the features are not kept."""
+        """The numbers of the columns as their names, because the names of features are not kept."""
         return NumberedNames(0, 1 << self.bits, "#{}")
 
     @property
@@ -225,12 +225,12 @@ class HashedNames:
         return int(self.lookup.used[2])
 
     def state(self, count: int) -> dict[str, Any]:
-        """What was seen of each column, for `restore`."""
+        """The fingerprints of the columns, for `restore`."""
         prints = base64.b64encode(zlib.compress(self.lookup.fingerprints.tobytes(), 1)).decode()
         return {"bits": self.bits, "used": self.lookup.used.tolist(), "prints": prints}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Have seen of each column what a state did."""
+        """Set the fingerprints of the columns from a state."""
         size = self.lookup.fingerprints.nbytes
         prints = zlib.decompressobj().decompress(base64.b64decode(state["prints"]), size)  # however much it expands to
         self.lookup.fingerprints[:] = np.frombuffer(prints, np.uint16)

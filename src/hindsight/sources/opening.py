@@ -1,4 +1,4 @@
-"""Which source reads what: by the name of a file, the format given, or the type of an object in memory."""
+"""Choose a source by the name of a file, the given format, or the type of an object in memory."""
 
 from __future__ import annotations
 
@@ -87,22 +87,23 @@ def open_source(
     format : {"csv", "tsv", "parquet", "arrow", "jsonl", "svmlight", "vw", "npy", "npz"}, default None
         The format of the files; None goes by the name of the first.
     header : bool or None, default True
-        Whether the first record of CSV or TSV names the columns; otherwise they are "1", "2", ... None looks at it.
+        Whether the first record of CSV or TSV names the columns; otherwise they are "1", "2", ... None infers it.
     separator : str, default None
         The separator of CSV, one character; None is a comma (a tab for TSV).
     categorical : sequence of str or "auto", default ()
         Columns whose values become indicator features "column=value" (the rows are then sparse); "auto" takes those
         that hold text in the first row. A number has the same name in a column of any type.
     missing : {"error", "zero", "skip", "indicator", "mean"}, default "error"
-        What to do where a value is missing: raise an error, use 0, or leave the row out; and for tables that are not
-        read strictly, use 0 and a feature "x is missing", or the mean of the values so far.
+        What to do with a missing value: raise an error, use 0, or skip the row; for tables that are not read strictly
+        also use 0 and set a feature "x is missing", or use the mean of the values so far.
     labels : bool, default None
-        True gives every target as text, False every target as a number (text makes a bad row), None numbers while all
-        targets of a chunk are numbers. As text, numbers have their shortest form: "+1" and "1.0" are "1". What only
-        Python takes to be a number ("1_0") and whole numbers that float64 lacks (2^53 + 1) are text.
+        True returns every target as text and False every target as a number (a row with a text is bad). None returns
+        numbers if all targets of a chunk are numbers. As text, numbers have their shortest form: "+1" and "1.0" are
+        "1". Strings that only Python accepts as numbers ("1_0") and whole numbers that float64 cannot represent (2^53 +
+        1) count as text.
     zero_based : bool, default False
-        Whether the indices of svmlight start at 0. They end where memory ends, at one column per 64 bytes of it;
-        hash larger ones.
+        Whether the indices of svmlight start at 0. Available memory limits the largest index (64 bytes per column); use
+        `hash_bits` for larger ones.
     hash_bits : int, default None
         Map names to 2^hash_bits columns by a hash instead of a dictionary; between 1 and 31.
     rejects : bool, default False
@@ -114,24 +115,24 @@ def open_source(
     digest : bool, default False
         Keep the SHA-256 of what was consumed, so that a changed prefix is refused on resuming.
     strict : bool, default True
-        False takes ordinary tables as they are: the format, encoding, separator and header of text are found by looking
-        at the first bytes, and what each column holds (a number, a category, a date, ...) by looking at the first rows.
-        A row without a target has weight 0 then. A later row that shows a decision to be wrong is a `DisprovedError`.
+        False infers the format, encoding, separator and header of a text from its first bytes, and the type of each
+        column (number, category, date, ...) from its first rows. Rows without a target then have weight 0. A later row
+        that contradicts an inferred type raises a `DisprovedError`.
     types : mapping of str to str, default None
-        What columns hold, where that is not to be found out: "number", "category", "boolean", "date" (or
-        "date(%d/%m/%Y)"), "text" (or "text(2)", with pairs of words), "ignore".
+        The types of columns that are not to be inferred: "number", "category", "boolean", "date" (or "date(%d/%m/%Y)"),
+        "text" (or "text(2)", with pairs of words), "ignore".
     encoding : str, default None
-        The encoding of text; None looks at it.
+        The encoding of text; None infers it.
     decimal : {".", ","}, default None
-        The decimal sign; None looks at the columns.
+        The decimal sign; None infers it for each column.
     na : sequence of str, default ()
         Further words for a missing value.
     scan : int, default 10_000
-        How many rows show what the columns hold; 0 looks at all of them.
+        The number of rows from which the types of columns are inferred; 0 uses all rows.
     cross : sequence of pairs of str, default ()
-        Pairs of columns of a table that is not read strictly, whose products are features too.
+        Pairs of columns whose products are added as features; only for tables that are not read strictly.
     state : mapping, default None
-        What `state` of another source of the same table returned: what its columns hold is not looked for again.
+        What `state` of another source of the same table returned; the types of its columns are taken from it.
 
     Returns
     -------
@@ -190,7 +191,7 @@ def _is_path(data: Any) -> bool:
 
 
 def list_files(data: Any, form: str | None) -> list[str]:
-    """The paths that `data` names: itself, a list, or the data files in a folder, sorted."""
+    """The paths in `data`: one path, a list of paths, or the sorted data files of a folder."""
     paths = [os.fspath(item) for item in (data if isinstance(data, (list, tuple)) else [data])]
     if len(paths) == 1 and os.path.isdir(paths[0]):
         folder = paths[0]
@@ -251,7 +252,7 @@ def _open_files(data: Any, options: ReadOptions) -> Source:
 
 
 def _open_typed(parts: Sequence[Part], options: ReadOptions) -> Source:
-    """A table with types for its columns."""
+    """Open a table with typed columns."""
     if options.strict:
         from .parquet_arrow import ColumnarSource
 
@@ -262,7 +263,7 @@ def _open_typed(parts: Sequence[Part], options: ReadOptions) -> Source:
 
 
 def _for_format(options: ReadOptions, form: str | None) -> ReadOptions:
-    """The options as readers of other things than tables take them: those have no columns that could be decided on."""
+    """The options for data other than tables, which have no columns whose types could be inferred."""
     if form in ("csv", "tsv", "parquet", "arrow"):
         return options
     if options.cross:
@@ -274,7 +275,7 @@ def _for_format(options: ReadOptions, form: str | None) -> ReadOptions:
 
 
 def found_format(path: str) -> str:
-    """The format that the content of a file shows."""
+    """The format inferred from the content of a file."""
     from .tables.sniff import sniff_format
     from .tables.text_table import read_head
 
@@ -282,7 +283,7 @@ def found_format(path: str) -> str:
 
 
 def file_format(path: str) -> str | None:
-    """The format that the name of a file shows, .gz, .zst and .zip aside; None if it shows none."""
+    """The format implied by the name of a file, ignoring .gz, .zst and .zip; None if unknown."""
     stem, end = os.path.splitext(path)
     if end.lower() in PACKED:
         stem, end = os.path.splitext(stem)

@@ -47,7 +47,7 @@ class ColumnarSource(TableSource):
         self.kind, self.used = self.layout.kind, [name for name, role in roles if role != IGNORE]
 
     def _text_columns(self) -> list[str]:
-        """Columns of text, where the categories are to be found; one without any value is what a later part says."""
+        """The columns of text, if categories are to be inferred; an all-null column is decided by a later part."""
         from pyarrow import types
 
         if self.options.categorical != "auto":
@@ -63,7 +63,7 @@ class ColumnarSource(TableSource):
         return text + unknown
 
     def _check_columns(self, where: str, schema: Any) -> None:
-        """Refuse a part that lacks a column, or has values in it that are neither numbers nor text."""
+        """Raise an error for a part that lacks a column, or whose column holds neither numbers nor text."""
         kinds = dict(zip(schema.names, schema.types, strict=True))
         for name in self.used:
             if name not in kinds:
@@ -118,12 +118,12 @@ class ColumnarSource(TableSource):
         return chunk
 
     def _raw(self, batch: Any, t: int) -> str:
-        """Row t of a batch, without what it carries along."""
+        """Row t of a batch, without its extra columns."""
         row = batch.slice(t, 1).to_pylist()[0]
         return ",".join("" if row[n] is None else str(row[n]) for n in row if n in self.used or n not in self.carried)
 
     def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
-        """The rows of a batch; `at` takes what is counted."""
+        """Build the rows of a batch; counts are added to `at`."""
         layout, n = self.layout, batch.num_rows
         X = self.pool.take("X", (n, len(layout.fixed)))
         builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, len(layout.spaces)), -1))
@@ -159,7 +159,7 @@ class ColumnarSource(TableSource):
                 builder.set_text(t, c, str(column[t].as_py()))
 
     def _set_categories(self, builder: RowBuilder, columns: list[tuple[int, Any]]) -> None:
-        """Number new indicators as a reader of rows would, and set those of each row."""
+        """Number new indicators in the order of the rows, as a row-wise reader would, and set those of each row."""
         layout, found = self.layout, []
         for c, column in columns:
             texts, codes = _coded(column)
@@ -182,7 +182,7 @@ def _valid(column: Any) -> np.ndarray:
 
 
 def _coded(column: Any) -> tuple[list[str], np.ndarray]:
-    """The different values as text, the last one empty and meaning none, and for each row the number of its value."""
+    """The distinct values as text, followed by "" for a missing value, and for each row the index of its value."""
     import pyarrow as pa
 
     if pa.types.is_null(column.type):
@@ -195,7 +195,7 @@ def _coded(column: Any) -> tuple[list[str], np.ndarray]:
 
 
 def _category(value: Any) -> str:
-    """A value as text, the same whatever the type of its column; "" for one that is missing."""
+    """A value as text, independent of the column's type; "" if it is missing."""
     if value is None or value != value:
         return ""
     return value.strip() if isinstance(value, str) else number_text(value)
@@ -217,7 +217,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _label_type(kind: Any) -> str | None:
-    """The type of labels in a column of a type; None for decimals, which are as they are written."""
+    """The label type for an Arrow type; None for decimals, which are kept as written."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
@@ -230,7 +230,7 @@ def _label_type(kind: Any) -> str | None:
 
 
 class Part:
-    """One of the tables that are read one after another. A kind has `schema` and `batches`.
+    """One of several tables that are read in turn. A subclass has `schema` and `batches`.
 
     Attributes
     ----------
@@ -251,11 +251,11 @@ class Part:
         raise NotImplementedError
 
     def batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
-        """Record batches of these columns from a row on, of about so many rows."""
+        """Yield record batches of the columns `names` from row `row` on, of about `size` rows each."""
         raise NotImplementedError
 
     def valid_batches(self, row: int, size: int, names: Sequence[str]) -> Iterator[Any]:
-        """The same batches, none of them used before its offsets, lengths and text are known to be sound."""
+        """Yield the same batches after validating their offsets, lengths and text."""
         batches = self.batches(row, size, names)
         while True:
             with damage_in(self.where):
@@ -376,7 +376,7 @@ class ArrowPart(FilePart):
             done += batch.num_rows
 
     def _stream(self, file: Any, reader: Any) -> Iterator[Any]:
-        """The batches of a stream, which must end with the mark of its end: otherwise it was cut between two."""
+        """Yield the batches of a stream; raises an error if it was truncated between two of them."""
         before = file.tell()
         for batch in reader:
             before = file.tell()
@@ -389,7 +389,7 @@ class ArrowPart(FilePart):
 
 
 def to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
-    """A data frame of any library as an Arrow table; targets and weights given beside it become columns."""
+    """Convert a data frame of any library to an Arrow table; targets and weights become columns."""
     with damage_in("data"):
         return _to_arrow(frame, y, weight, options)
 
@@ -417,7 +417,7 @@ def _to_arrow(frame: Any, y: Any, weight: Any, options: ReadOptions) -> Any:
 
 @contextmanager
 def damage_in(where: Any, what: str = "cannot be read") -> Iterator[None]:
-    """Say in one line of a SourceError what pyarrow finds wrong with data."""
+    """Turn pyarrow's errors about damaged data into a one-line SourceError."""
     import pyarrow as pa
 
     try:
@@ -430,6 +430,6 @@ def damage_in(where: Any, what: str = "cannot be read") -> Iterator[None]:
 
 
 def checked_schema(schema: Any) -> Any:
-    """The schema, once its names could be read."""
+    """The schema, after checking that its names can be decoded."""
     assert len(schema.names) == len(schema)
     return schema

@@ -1,4 +1,4 @@
-"""Arrays that are used again."""
+"""A pool of reusable arrays."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 
 class ArrayPool:
-    """Arrays to be filled again once nothing refers to them: fresh memory takes a third of the time of reading."""
+    """Arrays that are reused once nothing refers to them; allocating fresh memory takes a third of the reading time."""
 
     def __init__(self) -> None:
         self.held: dict[str, list[np.ndarray]] = {}
 
     def take(self, name: str, shape: int | tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-        """An array of any content. It is not taken again while it, or a view of it, is alive."""
+        """Return an uninitialised array. It is not reused while it, or a view of it, is alive."""
         size = shape if isinstance(shape, int) else math.prod(shape)
         held = self.held.setdefault(name, [])
         free = [k for k in range(len(held)) if sys.getrefcount(held[k]) == 2]  # the list's and the call's own

@@ -28,7 +28,7 @@ CELL = (
 
 @dataclass(frozen=True)
 class SampleData:
-    """Rows as they were measured, targets as text, the names of the features and of the target."""
+    """Unscaled rows, targets as text, and the names of the features and the target."""
 
     X: np.ndarray
     y: np.ndarray
@@ -37,7 +37,7 @@ class SampleData:
 
 
 def load_sample(name: str, target: str | None) -> SampleData:
-    """Real data that comes with scikit-learn, read from its files without importing it.
+    """Load a data set that comes with scikit-learn from its files, without importing scikit-learn.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def _text(path: Path) -> io.StringIO:
 
 
 class SampleSource(Source):
-    """Real data that comes with scikit-learn, as one chunk.
+    """A data set that comes with scikit-learn, as one chunk.
 
     Parameters
     ----------

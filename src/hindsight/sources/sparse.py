@@ -1,4 +1,4 @@
-"""What sources of sparse rows share: how names become columns, which features are wanted, rows in canonical form."""
+"""What sources of sparse rows share: mapping names to columns, selecting features, canonical rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMORY_PER_COLUMN = 64  # bytes: the weights of a column, their averages, and ro
 
 
 def max_columns() -> int:
-    """The most columns that a number in a file may ask for: what memory has room for."""
+    """The largest number of columns that a file may ask for, given the available memory."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return int(min(2**31 - 1, memory // MEMORY_PER_COLUMN))
 
@@ -51,7 +51,7 @@ class SparseSource(Source):
 
 
 class FeatureSelection:
-    """Some of the features: those given, in that order, or all but those ignored, in order of first appearance."""
+    """A selection of features: the given ones in their order, or all but the ignored ones in order of appearance."""
 
     def __init__(self, features: Features, options: ReadOptions) -> None:
         if isinstance(features, HashedNames):
@@ -64,7 +64,7 @@ class FeatureSelection:
         self.map = np.zeros(0, np.int64)
 
     def _update(self, width: int) -> None:
-        """Map every column so far to its place among those kept, or to -1."""
+        """Map every column so far to its position among the selected ones, or to -1."""
         known = len(self.map)
         if width <= known:
             return
@@ -101,7 +101,7 @@ class FeatureSelection:
 
 
 def select_features(features: Features, options: ReadOptions) -> FeatureSelection | None:
-    """The selection that the options ask for; None if they ask for all features."""
+    """The selection according to the options; None if all features are used."""
     return FeatureSelection(features, options) if options.features is not None or options.ignore else None
 
 

@@ -65,7 +65,7 @@ class SparseTextSource(SparseSource, TextSource):
         self.selection = select_features(features, options)
 
     def _grammar(self, room: int) -> Any:
-        """The grammar for a block of up to so many values."""
+        """The grammar for a block of up to `room` values."""
         raise NotImplementedError
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
@@ -94,7 +94,7 @@ class SparseTextSource(SparseSource, TextSource):
         return ParsedRows(rows, places, int(counts[STOP]), int(counts[LINE]), width, bad)
 
     def _room(self, values: int, lines: int) -> SparseRows:
-        """Room for so many values and lines."""
+        """Allocate arrays for `values` values and `lines` lines."""
         take = self.pool.take
         found = SparseRows(
             data=take("data", values),
@@ -110,7 +110,7 @@ class SparseTextSource(SparseSource, TextSource):
         return found
 
     def _width(self, counted: int, builder: SparseRowBuilder) -> int:
-        """The number of columns up to here: what the parser counted."""
+        """The number of columns so far, as counted by the parser."""
         return counted
 
     def _name(self, column: int) -> str:
@@ -139,7 +139,7 @@ class SvmlightSource(SparseTextSource):
         return SvmlightGrammar(self.features.lookup, self.base, self.max_index)
 
     def _width(self, counted: int, builder: SparseRowBuilder) -> int:
-        """The number of columns up to here, those of rejected rows not counted."""
+        """The number of columns so far, without those of rejected rows."""
         return self.features.widen(builder.columns()) if isinstance(self.features, IndexNames) else counted
 
     def _advice(self, reason: int) -> str:
@@ -168,7 +168,7 @@ class VowpalWabbitSource(SparseTextSource):
 
 
 class SparseRowBuilder:
-    """Sparse rows as they were parsed, to be checked and put in order."""
+    """Checks parsed sparse rows and brings them into canonical form."""
 
     def __init__(self, options: ReadOptions, found: SparseRows, count: int) -> None:
         self.options, self.data, self.indices = options, found.data, found.indices
@@ -177,7 +177,7 @@ class SparseRowBuilder:
         self.labels: dict[int, str] = {}  # by row, where the label is text
 
     def set_deferred(self, fields: Iterable[tuple[int, int, str]]) -> None:
-        """Set fields that are not plain numbers, given by row, place of the value, and text."""
+        """Set fields that are not plain numbers, given by row, position of the value, and text."""
         for t, k, text in fields:
             value, label = read_target(text, self.options.labels if k == LABEL else False)
             column = int(self.indices[k]) if k >= 0 else -1
@@ -206,7 +206,7 @@ class SparseRowBuilder:
             self.labels[t] = label
 
     def columns(self) -> int:
-        """One more than the highest column of the rows without a fault, whose columns ascend."""
+        """One more than the highest column in rows without a fault; the columns of each row ascend."""
         good = np.diff(self.indptr) > 0
         good[list(self.faults)] = False
         return int(self.indices[self.indptr[1:][good] - 1].max(initial=-1)) + 1

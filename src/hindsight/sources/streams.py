@@ -1,7 +1,7 @@
 """Bytes from files and pipes, decompressed from gzip, zstd and zip.
 
-A compressed file may expand to FREE bytes, or to RATIO times what was read of it, whichever is more; beyond that it is
-refused as a bomb.
+A compressed file may expand to FREE bytes or RATIO times the bytes read so far, whichever is more. Beyond that it is
+refused as a decompression bomb.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ByteStream(io.RawIOBase):
             self.compressed = False
 
     def _open_member(self) -> None:
-        """The only file in a zip file; one of numpy's arrays is left as it is."""
+        """Open the only file in a zip file; numpy's .npz files are left as they are."""
         if self.path == "-":
             raise SourceError(f"{self.where}: this is a zip file, which is read from its end: unpack it first")
         try:
@@ -79,7 +79,7 @@ class ByteStream(io.RawIOBase):
         self.file = archive.open(members[0])
 
     def _refuse(self, why: str) -> NoReturn:
-        """Close the file and say what is wrong with it."""
+        """Close the file and raise an error."""
         self.close()
         raise SourceError(f"{self.where}: {why}")
 
@@ -94,7 +94,7 @@ class ByteStream(io.RawIOBase):
         return self._place() if self.compressed else self.delivered
 
     def _place(self) -> int:
-        """How far the file itself was read."""
+        """The position in the file on disk."""
         return 0 if self.raw.closed else int(self.raw.tell())
 
     def readable(self) -> bool:
@@ -102,11 +102,11 @@ class ByteStream(io.RawIOBase):
 
     @property
     def finished(self) -> bool:
-        """Whether all bytes were given."""
+        """Whether all bytes were returned."""
         return self.ended
 
     def readinto(self, view: Any) -> int:
-        """Fill the view as far as there are bytes, of a pipe as many as there are by now; how many, 0 at the end."""
+        """Fill the view, with what is available if it is a pipe; returns the number of bytes, 0 at the end."""
         filled, view = 0, memoryview(view)
         try:
             while filled < len(view):
@@ -159,7 +159,7 @@ class ByteStream(io.RawIOBase):
 
 
 class Rewritten(ByteStream):
-    """The bytes of a file in another form. A form has `_advance`, which puts what comes next into `ready`."""
+    """The bytes of a file, converted on the fly. A subclass has `_advance`, which puts the next bytes into `ready`."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -174,11 +174,11 @@ class Rewritten(ByteStream):
         return self.ended and not self.ready
 
     def _advance(self) -> None:
-        """Read and rewrite the next block."""
+        """Read and convert the next block."""
         raise NotImplementedError
 
     def _read_block(self, size: int) -> bytes:
-        """The next bytes of the file as they are."""
+        """Read the next bytes of the file, unconverted."""
         room, before = bytearray(size), self.delivered
         n = super().readinto(room)
         self.delivered = before
@@ -201,12 +201,12 @@ class Rewritten(ByteStream):
         return filled
 
     def skip(self, size: int | None, hasher: Any) -> None:
-        """Skip the first bytes, as they are given (None: all), adding them to the hash if there is one."""
+        """Skip the first converted bytes (None: all), adding them to the hash if there is one."""
         self._skip_all(size, hasher)
 
 
 class StandardInput(io.RawIOBase):
-    """Standard input, of which one can look at the first lines; it stays open."""
+    """Standard input, whose first lines can be peeked at; it stays open."""
 
     def __init__(self, raw: Any) -> None:
         self.raw, self.held, self.given = raw, b"", 0
@@ -216,7 +216,7 @@ class StandardInput(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """How many bytes were given."""
+        """The number of bytes returned so far."""
         return self.given
 
     def _more(self) -> None:
@@ -224,13 +224,13 @@ class StandardInput(io.RawIOBase):
         self.held, self.ended = self.held + data, not data
 
     def peek(self, size: int, lines: int = 0) -> bytes:
-        """The next bytes, at most `size` of them; it waits for so many lines, or one byte."""
+        """Peek at the next bytes, at most `size`; waits for `lines` lines, or for one byte."""
         while not self.ended and len(self.held) < size and (not self.held or self.held.count(b"\n") < lines):
             self._more()
         return self.held[:size]
 
     def is_ready(self) -> bool:
-        """Whether there are bytes, or the end, without waiting."""
+        """Whether reading would return, bytes or the end, without waiting."""
         if self.held or self.ended:
             return True
         try:

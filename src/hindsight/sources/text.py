@@ -23,7 +23,7 @@ MAX_RECORD = 1 << 28  # bytes of one record; a longer one is refused
 
 
 class ParsedRows(NamedTuple):
-    """Rows that a format parsed from a block: `places` has the first byte, end and line of each, `bad` further ones."""
+    """Rows parsed from a block; `places` has the first byte, end and line of each, `bad` lists further, bad rows."""
 
     rows: EncodedRows
     places: np.ndarray
@@ -34,7 +34,7 @@ class ParsedRows(NamedTuple):
 
 
 class TextSource(Source):
-    """A source of text. A format has `_parse`, and `_read_header` if something stands before the rows."""
+    """A source of text. A subclass has `_parse`, and `_read_header` if something precedes the rows."""
 
     unit = "line"  # what is counted to say where a row stands
 
@@ -53,7 +53,7 @@ class TextSource(Source):
             self._opened = None
 
     def _start(self, k: int) -> BlockReader:
-        """A reader of file k that stands before its first row."""
+        """A reader of file k, positioned before its first row."""
         stream = self._open(self.paths[k])
         try:
             reader = BlockReader(stream, self.options.chunk, self.pool)
@@ -68,11 +68,11 @@ class TextSource(Source):
         return ByteStream(path)
 
     def _read_header(self, reader: BlockReader) -> None:
-        """Read what stands before the rows of a file."""
+        """Read what precedes the rows of a file."""
         reader.skip_bom()
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
-        """Whole rows from buf[begin:end]; `stop` is `begin` if there is none. `at` takes what the format counts."""
+        """Parse whole rows from buf[begin:end]; `stop` is `begin` if there is none. Counts are added to `at`."""
         raise NotImplementedError
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
@@ -101,7 +101,7 @@ class TextSource(Source):
                 yield from self._rows(reader, hasher, at)
 
     def _verify(self, start: Position, hasher: Hasher | None) -> None:
-        """Refuse files whose part before `start` has changed."""
+        """Raise an error if a file has changed before `start`."""
         if hasher is None:
             return
         for k in range(start["file"] + 1):
@@ -155,7 +155,7 @@ class Hasher:
         self.add(data)()
 
     def add(self, data: Any) -> Callable[[], str]:
-        """Add bytes; returns what waits for the digest up to here."""
+        """Add bytes; returns a function that waits for the digest up to here."""
 
         def work() -> str:
             self.sum.update(data)
@@ -167,7 +167,7 @@ class Hasher:
 
 
 class BlockReader:
-    """A stream that is read block by block: the block, the position in it, and the offset and line there."""
+    """Reads a stream block by block, and keeps the position in the block with its offset and line."""
 
     def __init__(self, stream: ByteStream, chunk: int, pool: ArrayPool, offset: int = 0, line: int = 1) -> None:
         self.stream, self.pool = stream, pool
@@ -180,7 +180,7 @@ class BlockReader:
         self.fill()
 
     def fill(self) -> None:
-        """Read the next block; what was not taken stays at the front."""
+        """Read the next block; unconsumed bytes stay at the front."""
         rest = self.end - self.begin
         if rest > MAX_RECORD:
             raise SourceError(f"{self.stream.where}, line {self.line}: longer than {MAX_RECORD >> 20} MiB")
@@ -192,7 +192,7 @@ class BlockReader:
         buf[self.end : self.end + PAD] = 0
 
     def incomplete(self) -> bool:
-        """Whether what is left of the block is surely not a whole record."""
+        """Whether the rest of the block certainly holds no complete record."""
         rest = self.buf[self.begin : min(self.end, self.begin + self.chunk)].tobytes()
         return not self.final and b"\n" not in rest and b"\r" not in rest
 

@@ -1,4 +1,4 @@
-"""Bytes of text, eight at a time, and the operations on words that numba has no name for.
+"""Access to text eight bytes at a time, and operations on 64-bit words that numba lacks.
 
 Each operation is a plain Python function, which checks its indices, and an intrinsic that takes its place in compiled
 code, which does not unless `NUMBA_BOUNDSCHECK=1` is set: text is always followed by PAD zero bytes.

@@ -17,8 +17,8 @@ def parse_table(
     """Whole records from buf[i:end].
 
     pad : whether a record that is too short is taken, with empty fields at its end; these are counted.
-    roles, dest : of each column, what it is and where it goes: for a feature the column of X, for a category the column
-    of ids, which is one below its namespace in `names`.
+    roles, dest : for each column its role and destination: the column of X for a feature, the column of `ids` for a
+    category (its namespace in `names` minus 1).
     deferred : row, column, first byte and end of fields that are empty or not plain numbers.
     bad : first byte, end, line, what is wrong, and the number of fields.
     """

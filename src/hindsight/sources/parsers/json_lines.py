@@ -17,7 +17,7 @@ def after_blanks(buf, i):
 
 @inlined
 def is_plain(buf, a, b, v):
-    """Whether what stands from a to b is a number of JSON; a whole one must be exact, and -0 is 0 to Python."""
+    """Whether buf[a:b] is a JSON number with the value v; false for inexact whole numbers and for -0 (0 in Python)."""
     negative = buf[a] == MINUS
     a += negative
     if not ZERO <= buf[a] <= NINE or (buf[a] == ZERO and ZERO <= buf[a + 1] <= NINE):
@@ -34,9 +34,9 @@ def is_plain(buf, a, b, v):
 
 @kernel
 def parse_number_lines(buf, end, names, ends, out):
-    """The numbers of the lines in buf[:end], a row of `out` for each name; how many lines, and where it stopped.
+    """Parse the lines in buf[:end] into `out`, one row per name; returns the number of lines and where it stopped.
 
-    names, ends : the names as they stand between quotes, one after another, and where each of them ends.
+    names, ends : the quoted contents of the names, concatenated, and the end of each.
     It stops before `end` at the first line that is no such object: that is left to Python.
     """
     i, r = 0, 0

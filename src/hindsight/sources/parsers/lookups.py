@@ -19,7 +19,7 @@ SHARED = 0xFFFE  # the fingerprint of a column that several names are mapped to
 
 @inlined
 def fnv(h, buf, a, b):
-    """FNV-1a, 64 bits, of what was hashed to h followed by buf[a:b]."""
+    """The 64-bit FNV-1a hash of buf[a:b], continued from the hash h."""
     for i in range(a, b):
         h = (h ^ U(byte(buf, i))) * FNV_PRIME
     return h
@@ -91,7 +91,7 @@ class NameLookup(NamedTuple):
         return n
 
     def hash_space(self, buf, a, b):
-        """Nothing: the number of a namespace is enough to hash a name."""
+        """Return a dummy value, because hashing a name needs only the number of its namespace."""
         return NONE
 
     def hash_name(self, space, h, buf, a, b):
@@ -152,7 +152,7 @@ class HashLookup(NamedTuple):
         return (h ^ U(CARET)) * FNV_PRIME if b > a else NONE
 
     def hash_name(self, space, h, buf, a, b):
-        """The hash of the name buf[a:b] after what was hashed to h, which is NONE for an empty namespace."""
+        """The hash of the name buf[a:b], continued from the hash h of the namespace, which is NONE if it is empty."""
         if h == NONE:
             h = FNV_START
             for i in range(a, b):

@@ -82,7 +82,7 @@ def join_digits(t, n):
 
 @kernel
 def nearest_float(m, q):
-    """The bits of the float nearest to m 10^q and 1, or 0 and 0 where this does not decide it."""
+    """The bits of the float nearest to m 10^q and 1, or 0 and 0 if this method cannot decide it."""
     if q < MIN_POWER or q > MAX_POWER:
         return NONE, 0
     shift = leading_zeros(m)
@@ -171,7 +171,7 @@ def parse_any_number(buf, i):
 
 @inlined
 def parse_number(buf, i):
-    """The number that starts at i, where it ends, and 1; the last is 0 where it must be left to Python."""
+    """The number that starts at i, the position after it, and 1, or 0 in place of 1 if it must be left to Python."""
     negative = byte(buf, i) == MINUS
     j = i + 1 if negative else i
     if byte(buf, j + 1) == DOT:  # most numbers are d.ddd

@@ -12,12 +12,13 @@ MAX_COLUMNS_PER_VALUE = 16  # above it marks are slower than sorting
 
 @kernel
 def sort_and_sum(data, indices, indptr, rows, value, key, bits, sums):
-    """Sort each row by column and add up the values of a column that stands in it twice, in place; the new size.
+    """Sort each row by column and add up repeated columns, in place; returns the new number of values.
 
-    Values are added in the order they stand in. Where rows are long enough for the number of columns, the columns of a
-    row are marked in `bits`, added up in `sums` and read off in order; otherwise keys are sorted, which are columns
-    and, below them, positions. `value`, `key` (two rows), `bits` and `sums` are work space: `bits` is zeros, first one
-    bit per column, then one bit per word of those; `sums` has one element per column, or none to sort always.
+    Repeated values are added in their original order. In rows that are long compared with the number of columns, the
+    columns are marked in `bits`, added up in `sums` and read off in order; in other rows keys are sorted, which hold
+    the column in their upper bits and the position below. `value`, `key` (two rows), `bits` and `sums` are work space:
+    `bits` is zeros, first one bit per column, then one bit per word of those; `sums` has one element per column, or
+    none to sort always.
     """
     n, a, words = 0, indptr[0], -(-sums.size // 64)
     for r in range(rows):

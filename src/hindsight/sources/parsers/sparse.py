@@ -6,10 +6,9 @@ A grammar is a NamedTuple with
 - `starts_comment(c)`, whether a line that starts with this byte has no row;
 - `parse_row(buf, i, end, final, out, r, n, deferreds)`, which parses row r from position i on and puts its values from
   `out.data[n]` on, never beyond its end. It returns where it stopped, the new counts of values and of deferred fields,
-  a status (WHOLE, FULL, CRAMPED, or what is wrong), and where the field stands that is.
+  a status (WHOLE, FULL, CRAMPED, or an error code), and the place of the field at fault.
 
-How many values a text holds is not known beforehand: where there is no room for a row, its parsing is undone, and the
-caller gives more room.
+The number of values is not known beforehand. A row that does not fit is undone, and the caller enlarges the arrays.
 """
 
 from typing import NamedTuple

@@ -21,7 +21,7 @@ def ends_value(c):
 
 @inlined
 def before_bar(buf, i, end):
-    """Whether position i is in what stands before the first bar of a row."""
+    """Whether position i is before the first bar of a row."""
     return i < end and byte(buf, i) != BAR and not ends_line(byte(buf, i))
 
 
@@ -45,9 +45,9 @@ def name_end(buf, i, end):
 class VowpalWabbitGrammar(NamedTuple):
     """Features named namespace^feature; `lookup` is a `NameLookup` or a `HashLookup`.
 
-    What stands before the first bar without a space between, or starts with an apostrophe, is a tag. All names of a
-    namespace are hashed first and then looked up, by when memory has fetched their slots; `hashed` is room for them:
-    the hash, the first byte and the end of each.
+    A tag starts with an apostrophe or touches the first bar. All names of a namespace are hashed first and looked up
+    afterwards, so that their slots are already in the cache; `hashed` has room for the hash, first byte and end of
+    each.
     """
 
     lookup: Any

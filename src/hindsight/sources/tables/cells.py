@@ -1,4 +1,4 @@
-"""The cells of a column: plain numbers as numbers, others as text; and numbers and dates as people write them."""
+"""The cells of a column, plain numbers as floats and others as text; parsing of formatted numbers and dates."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Cells(NamedTuple):
     Attributes
     ----------
     numbers : ndarray of float64
-        The value of each row; of no meaning in the rows that hold text.
+        The value of each row; meaningless in the rows that hold text.
     rows : ndarray of int64
-        The rows that hold text, ascending; "" is a cell without a value.
+        The indices of the rows that hold text, ascending.
     texts : pyarrow.StringArray
-        The text of those rows, without spaces around it.
+        The text of those rows, stripped of spaces; "" is a missing value.
     """
 
     numbers: np.ndarray
@@ -57,7 +57,7 @@ class Cells(NamedTuple):
 
 
 def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Any:
-    """Parts of a buffer as an array of text; a ValueError where one is not UTF-8. Doubled quotes become one."""
+    """Slices of a buffer as an array of text, doubled quotes undoubled; a ValueError if one is not UTF-8."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -75,7 +75,7 @@ def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Any:
 
 
 def is_word(texts: Any, words: Any) -> np.ndarray:
-    """Which of the texts are one of the words."""
+    """A mask of the texts that are one of the words."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -83,7 +83,7 @@ def is_word(texts: Any, words: Any) -> np.ndarray:
 
 
 def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
-    """Numbers as people write them (signs of currencies, thousands separated, -1 as (1)); NaN for other text.
+    """Parse formatted numbers (with a currency sign, thousands separators, or (1) for -1); NaN for other text.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def as_mask(values: Any) -> np.ndarray:
 
 
 def parse_dates(texts: Any, form: str) -> Any:
-    """Texts as Arrow timestamps in seconds, null where one is not of this form; a zone is left out.
+    """Parse texts as Arrow timestamps in seconds, null if one does not have this form; time zones are ignored.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def parse_dates(texts: Any, form: str) -> Any:
 
 
 def written_day(texts: Any, form: str) -> Any:
-    """The day of the month as it is written; null where the text is not of the form."""
+    """The day of the month as written; null if the text does not have this form."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -164,7 +164,7 @@ def written_day(texts: Any, form: str) -> Any:
 
 
 def fitting_forms(texts: Any, forms: Any) -> list[str]:
-    """Those of the forms that all of the texts have."""
+    """The forms that fit all of the texts."""
     import pyarrow.compute as pc
 
     if not len(texts) or not pc.all(pc.match_substring_regex(texts, r"\d.*\d")).as_py():
@@ -173,14 +173,14 @@ def fitting_forms(texts: Any, forms: Any) -> list[str]:
 
 
 def first_fits(texts: Any, form: str) -> bool:
-    """Whether the first text may be of a form: most forms are ruled out by it alone, in a tenth of the time."""
+    """Whether a form could fit the first text; this rules out most forms in a tenth of the time."""
     import pyarrow.compute as pc
 
     return form in ISO_FORM or pc.strptime(texts[:1], format=form, unit="s", error_is_null=True).null_count == 0
 
 
 def years(stamps: Any) -> np.ndarray:
-    """Years since the beginning of 2000; NaN where there is no time."""
+    """Years since the beginning of 2000; NaN for null."""
     import pyarrow as pa
 
     return as_floats(stamps.cast(pa.int64()).cast(pa.float64())) / YEAR - EPOCH

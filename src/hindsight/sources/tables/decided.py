@@ -1,4 +1,4 @@
-"""What sources of ordinary tables share: decisions about columns, how they are said, kept, and corrected."""
+"""What sources of ordinary tables share: decisions about columns, how they are stored and corrected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Decisions:
-    """What was decided about a table: its columns, its decimal sign, and how much of it was seen.
+    """The decisions about a table: its columns, its decimal sign, and whether all of it was seen.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Decisions:
     complete : bool
         Whether all rows were seen; otherwise a later row may disprove a decision.
     evidence : dict of str to ColumnEvidence
-        What was seen; empty where decisions come from a model.
+        The statistics of each column; empty if the decisions come from a model.
     """
 
     columns: dict[str, ColumnDecision]
@@ -50,7 +50,7 @@ class Decisions:
         where: str,
         unnamed: Collection[str] = (),
     ) -> Decisions:
-        """Decide from what was seen, and from what was asked for; the header has no name for the `unnamed` columns."""
+        """Decide from statistics of the columns and from options; the header has no name for `unnamed` columns."""
         names = list(evidence)
         check_given(options.types, names, where)
         given = parse_types(options.types)
@@ -85,7 +85,7 @@ class Decisions:
         return cls(columns, state["decimal"], state["complete"])
 
     def is_plain(self, options: ReadOptions) -> bool:
-        """Whether every column that is used holds numbers, none of them missing or written in another way."""
+        """Whether every used column holds only plain numbers, with none missing or formatted otherwise."""
         return not options.cross and all(
             (decided.type == "number" and not decided.indicator and decided.decimal == "." and not self._written(name))
             or (name == options.target and decided.type == "category" and not decided.indicator)
@@ -94,7 +94,7 @@ class Decisions:
         )
 
     def _written(self, name: str) -> bool:
-        """Whether numbers are written as only people write them, or there are words among them."""
+        """Whether a column has formatted numbers, or words among its numbers."""
         from ..labels import reads_as_number
 
         e = self.evidence[name]
@@ -108,10 +108,10 @@ class Decisions:
 
 
 class DecidedTable(TableSource):
-    """What sources of tables do with their decisions: store them, restore them, and continue from them.
+    """A mixin of table sources that makes, stores and restores decisions.
 
-    A source has `_take`, which takes up decisions, `_take_plain`, for a table that the strict reader reads, and
-    `_may_be_plain`, whether that reader does all that is asked for.
+    A source has `_take`, which applies decisions, `_take_plain`, for tables that the strict reader can read, and
+    `_may_be_plain`, which says whether the options permit that reader.
     """
 
     asked: ReadOptions
@@ -125,7 +125,7 @@ class DecidedTable(TableSource):
     reported = (*TableSource.reported, "sums")
 
     def _take(self, decisions: Decisions) -> None:
-        """Take up decisions: the layout, and which columns are read."""
+        """Apply decisions: set the layout and the columns that are read."""
         self.decisions = decisions
         self.table = decisions.layout(self.asked, self.where, self._grows)
         self.kind, self.width = self.table.kind, len(self.table.fixed)
@@ -135,7 +135,7 @@ class DecidedTable(TableSource):
 
     @property
     def _grows(self) -> bool:
-        """Whether features may join at any time."""
+        """Whether new features may appear at any time."""
         return False
 
     @property
@@ -143,7 +143,7 @@ class DecidedTable(TableSource):
         return not (self.asked.types or self.asked.categorical or self.asked.na or self.asked.cross)
 
     def decide(self, evidence: dict[str, ColumnEvidence], complete: bool) -> None:
-        """Take up the layout that the rows seen ask for."""
+        """Make decisions from the rows seen, and apply them."""
         self.decisions = Decisions.made(evidence, self.asked, complete, self.where, self.unnamed)
         if self._may_be_plain and self.decisions.is_plain(self.asked):
             self._take_plain()
@@ -151,7 +151,7 @@ class DecidedTable(TableSource):
             self._take(self.decisions)
 
     def _nothing_seen(self) -> dict[str, ColumnEvidence]:
-        """What is known of each column before a row was seen."""
+        """Empty statistics for each column."""
         assert self.header is not None
         return {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
 
@@ -165,7 +165,7 @@ class DecidedTable(TableSource):
         return found
 
     def _reject(self, where: str, unit: str, row: BadRow) -> Reject:
-        """A bad row to be skipped, or an error; a DisprovedError where it shows a decision to be wrong."""
+        """Return a bad row to be skipped or raise an error, a DisprovedError if the row contradicts a decision."""
         assert self.decisions is not None
         if self._disproves(row.column, row.reason):
             if not row.column:
@@ -179,7 +179,7 @@ class DecidedTable(TableSource):
         return super()._reject(where, unit, row)
 
     def _disproves(self, column: str, reason: str) -> bool:
-        """Whether a fault is one of the decisions, not one of the row."""
+        """Whether a fault shows that a decision, rather than the row, is wrong."""
         assert self.decisions is not None
         if self.table is None:
             of_columns = column not in ("", self.options.weight) or "but there are" in reason
@@ -224,12 +224,12 @@ class DecidedTable(TableSource):
 
 
 def wants_number(column: str, options: ReadOptions) -> bool:
-    """Whether it is the target of a learner that takes numbers, whatever the column holds."""
+    """Whether the column is the target of a learner that takes numbers."""
     return column == options.target and options.labels is False
 
 
 def with_help(reason: str, column: str, options: ReadOptions) -> str:
-    """What is wrong with a row, and which option helps."""
+    """The reason why a row is bad, with the option that helps."""
     if reason.endswith("is not a number"):
         if wants_number(column, options):
             return f"{reason}: choose a classifier"
@@ -239,6 +239,6 @@ def with_help(reason: str, column: str, options: ReadOptions) -> str:
 
 
 def strict_options(options: ReadOptions) -> ReadOptions:
-    """The options with which the strict reader reads a plain table."""
+    """The options for reading a plain table with the strict reader."""
     missing = options.missing if options.missing in ("error", "zero", "skip") else "error"
     return replace(options, missing=missing, categorical=())

@@ -1,4 +1,4 @@
-"""What each column of a table holds: decided from what was seen of it, said, and kept with the model."""
+"""The type of each column of a table, inferred from statistics of its cells and saved with the model."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ class ColumnDecision:
     type : str
         One of `TYPES`.
     form : str
-        Of a date its form; of text the number of neighbouring words that are taken together.
+        The format of a date; for text, the number of neighbouring words that form a feature.
     words : tuple of str
         Words that mean a missing value in this column alone.
     soft : bool
         Whether words such as "Unknown" and "-" mean a missing value, rather than a category.
     indicator : bool
-        Whether a missing value was met.
+        Whether a missing value was seen.
     why : str
         The reason, in a few words.
     decimal : {".", ","}
@@ -75,7 +75,7 @@ class ColumnDecision:
 
 
 def parse_types(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Types as they are asked for, ``{"when": "date(%d/%m/%Y)"}``, as names and forms.
+    """Parse requested types such as ``{"when": "date(%d/%m/%Y)"}`` into types and forms.
 
     Examples
     --------
@@ -94,28 +94,28 @@ def parse_types(given: Mapping[str, str]) -> dict[str, tuple[str, str]]:
 
 
 def check_given(given: Mapping[str, str], names: Sequence[str], where: str) -> None:
-    """Refuse types of columns that are not there."""
+    """Raise an error for types of columns that do not exist."""
     for name in given:
         if name not in names:
             raise OptionError("types", f"{where}: there is no column {name!r}{suggestion(name, names)}")
 
 
 def table_decimal(evidence: Sequence[ColumnEvidence]) -> str:
-    """The decimal sign of a table: a comma where a column is of numbers only with it, and none only with a point."""
+    """The decimal sign of a table: a comma if some column needs it to be numeric and no column needs a point."""
     commas = [e for e in evidence if e.strictly_commaed and e.commaed >= NEARLY * e.texts]
     points = [e for e in evidence if e.strictly_dotted and e.dotted >= NEARLY * e.texts]
     return "," if commas and not points else "."
 
 
 def column_decimal(e: ColumnEvidence, table: str) -> str:
-    """The decimal sign of a column: the one with which more of it are numbers, otherwise that of the table."""
+    """The decimal sign of a column: the one with which more cells are numbers, or that of the table in a tie."""
     if e.commaed != e.dotted:
         return "," if e.commaed > e.dotted else "."
     return table
 
 
 def identity(e: ColumnEvidence, first: bool, unnamed: bool) -> str:
-    """Why a column only tells rows apart, by its name or its place; "" where it is one to learn from.
+    """Why a column is an identifier of rows, judged by its name or position; "" if it is a feature.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def decide(
     target : bool, default False
         Whether it is to be predicted: then it is a number or a category.
     identity : str, default ""
-        Why it only tells rows apart, as `identity` finds it; "" where it does not.
+        Why the column is an identifier, as `identity` returns it; "" if it is not.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def _found(e: ColumnEvidence, complete: bool) -> ColumnDecision:
 
 
 def _codes(e: ColumnEvidence) -> bool:
-    """Whether numbers are codes: some begin with a zero, as 01234."""
+    """Whether numbers are codes, because some begin with a zero, as 01234 does."""
     return e.zeros > 0 and e.numbers.whole
 
 

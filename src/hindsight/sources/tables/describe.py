@@ -1,4 +1,4 @@
-"""What was decided about a table, in lines for people."""
+"""Descriptions of the decisions about a table, as lines of text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIGNS = {".": "point", ",": "comma"}
 
 
 def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
-    """The decisions that a state holds, otherwise those of the source; None for a plain table."""
+    """The decisions in a state, or those of the source without one; None for a plain table."""
     if state is not None and "table" in state:
         found = Decisions.from_state(state["table"])
         found.evidence = source.decisions.evidence
@@ -30,7 +30,7 @@ def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
 
 
 def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
-    """The dialect, and a line for each column of a table that is not plain."""
+    """Describe the dialect, and each column of a table that is not plain in a line."""
     yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
     if decisions is None:
         return
@@ -68,14 +68,14 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
 
 
 def rows_seen(decisions: Decisions) -> Iterator[str]:
-    """How many rows show what the columns hold."""
+    """How many rows the decisions are based on."""
     seen = max((e.rows for e in decisions.evidence.values()), default=0)
     if seen:
         yield f"types from {'all' if decisions.complete else 'the first'} {seen:,} rows (--types says otherwise)"
 
 
 def table_in_short(source: Any, decisions: Decisions | None) -> Iterator[str]:
-    """The dialect, how many columns are of which type, and which are left out."""
+    """Summarise the dialect, the number of columns of each type, and the columns left out."""
     yield from dialect_lines(source, "." if decisions is None else decisions.decimal)
     if decisions is None:
         return
@@ -90,7 +90,7 @@ def table_in_short(source: Any, decisions: Decisions | None) -> Iterator[str]:
 
 
 def used_columns(source: Any, decisions: Decisions) -> list[ColumnDecision]:
-    """The columns that are features as far as was asked: neither target nor weight, and not left out by name."""
+    """The columns that may be features: neither target nor weight, nor left out by an option."""
     asked = source.asked
     unused = {asked.target, asked.weight, *asked.ignore}
     if asked.features is not None:
@@ -99,7 +99,7 @@ def used_columns(source: Any, decisions: Decisions) -> list[ColumnDecision]:
 
 
 def columns_by_type(used: Sequence[ColumnDecision]) -> str:
-    """How many columns there are to learn from, and of which types."""
+    """The number of columns to learn from, by type."""
     counts = Counter(each.type for each in used if each.type not in LEFT_OUT)
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.most_common())
     return f"{sum(counts.values()):,} columns to learn from: {kinds}"
@@ -115,7 +115,7 @@ def dialect_lines(source: Any, decimal: str) -> Iterator[str]:
 
 
 def describe_columns(source: Any) -> Iterator[str]:
-    """What was seen of each column: missing and different values, range or most frequent values."""
+    """Describe the values of each column: missing and distinct ones, the range or the most frequent ones."""
     decisions = source.decisions
     names = list(decisions.columns)
     width = min(30, max(6, *map(len, names)))
@@ -140,7 +140,7 @@ def values_of(e: ColumnEvidence, decided: Any) -> str:
 
 
 def order_warnings(e: ColumnEvidence) -> Iterator[str]:
-    """What is suspicious about the order of the targets: a learner of one pass sees them in that order."""
+    """Warnings about the order of the targets, which matters to a learner of one pass."""
     seen, count = e.numbers, 0 if e.odd else len(e.numbers.different)
     if count > 2 and (seen.rising or seen.falling):
         yield f"the target {e.name!r} is sorted: --shuffle learns from the rows in a random order"

@@ -1,6 +1,7 @@
-"""One encoder per type of column: cells become numbers, and names of features that are 1; products of two columns.
+"""One encoder per type of column, which turns cells into numbers and indicator features; products of columns.
 
-The product of numbers is a number, of categories the pair, of both the number in the category's place.
+The product of two numbers is a number; of two categories, an indicator of the pair; of a number and a category, the
+number as the value of the category's feature.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
 
 @dataclass
 class Indicators:
-    """Features that are 1, or have a value: of each of `rows`, the name `texts[codes]` in a namespace."""
+    """Sparse features: each of `rows` has the feature `texts[codes]` in a namespace, with value 1 or `values`."""
 
     space: str
     rows: np.ndarray
@@ -37,20 +38,20 @@ class Indicators:
 
 @dataclass
 class Encoded:
-    """What an encoder made of the cells of a column.
+    """The result of encoding the cells of a column.
 
     Attributes
     ----------
     values : ndarray or None
-        The number of each row, NaN where it is missing; None for a column that gives no number.
+        The number in each row, NaN if missing; None for a column without numbers.
     missing : ndarray of int
         The rows without a value.
     named : list of Indicators
-        Features that are 1.
+        Sparse features.
     faults : ndarray of int
-        Rows whose cell is not of the type, with `reason` to say why.
+        Rows whose cell does not have the type of the column; `reason` says why.
     texts : list of str
-        What stands in those cells; plain numbers come after them, and have none.
+        The text of those cells; faults in plain numbers come last and have no text.
     """
 
     values: np.ndarray | None
@@ -78,7 +79,7 @@ class Encoder:
         raise NotImplementedError
 
     def _given(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, Any]:
-        """The rows without a value; those with text, and that text."""
+        """The rows with a missing value; the rows with text, and their text."""
         import pyarrow as pa
 
         gone = is_word(cells.texts, self.na)
@@ -87,7 +88,7 @@ class Encoder:
         return cells.rows[gone], cells.rows[~gone], cells.texts.filter(pa.array(~gone))
 
     def _finish(self, values: np.ndarray, missing: np.ndarray, rows: np.ndarray, texts: Any, what: str) -> Encoded:
-        """Values of which some were read from text, NaN where that was not a number; infinite ones are faults too."""
+        """Finish values partly parsed from text; those that are NaN (not a number) or infinite are faults."""
         import pyarrow as pa
 
         bad = ~np.isfinite(values[rows])
@@ -101,7 +102,7 @@ class Encoder:
 
 
 class NumberEncoder(Encoder):
-    """Numbers as they are, and as people write them."""
+    """Plain and formatted numbers."""
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
         super().__init__(decided, na)
@@ -130,7 +131,7 @@ class BooleanEncoder(Encoder):
 
 
 class CategoryEncoder(Encoder):
-    """A feature "column=value" for every value, from its first appearance on."""
+    """An indicator "column=value" for every value, added when it first appears."""
 
     numeric, as_text = False, True
 
@@ -187,7 +188,7 @@ class DateEncoder(Encoder):
 
 
 class TextEncoder(Encoder):
-    """A feature "column=word" for every word, in lower case, and for neighbouring words where asked for."""
+    """An indicator "column=word" for every lower-case word, and for neighbouring words if asked for."""
 
     numeric, as_text = False, True
 
@@ -255,7 +256,7 @@ def product_name(pair: Sequence[str]) -> str:
 
 
 def check_pairs(pairs: Sequence[Sequence[str]], encoders: Mapping[str, Encoder]) -> None:
-    """Refuse products of columns that are not used, or hold text or dates."""
+    """Raise an error for products of columns that are not used, or that hold text or dates."""
     for pair in pairs:
         if len(pair) != 2:
             raise OptionError("cross", f"takes two columns, as a,b; got {','.join(pair)!r}")
@@ -268,7 +269,7 @@ def check_pairs(pairs: Sequence[Sequence[str]], encoders: Mapping[str, Encoder])
 
 
 def product_of(pair: Sequence[str], a: Encoded, b: Encoded) -> Encoded:
-    """The product of two encoded columns; 0, or no feature, where a value of either is missing."""
+    """The product of two encoded columns; 0, or no feature, if either value is missing."""
     nothing = np.zeros(0, np.int64)
     if a.values is not None and b.values is not None:
         values = a.values * b.values

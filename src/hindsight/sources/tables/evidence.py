@@ -1,4 +1,4 @@
-"""What was seen of a column, in bounded memory: enough to decide what it holds, and to describe it."""
+"""Statistics of a column in bounded memory, from which its type is inferred and which describe it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ KEPT = 50_000  # different values that are counted; from there on "many"
 
 
 class NumbersSeen:
-    """What the numbers of a column are, where its decimal sign is known.
+    """Statistics of the numbers of a column, read with one decimal sign.
 
     Attributes
     ----------
     different : set of float
-        Different numbers, up to `KEPT`; beyond that there are `many`.
+        Distinct numbers, up to `KEPT`; beyond that, `many` is set.
     low, high : float
         Their range.
     whole, rising, falling : bool
-        Whether all are whole, and whether they come in order.
+        Whether all are whole, and whether they are sorted up or down.
     first, last : float
         The first and the last of them.
     """
@@ -65,7 +65,7 @@ class NumbersSeen:
         self.last = float(values[-1])
 
     def join(self, after: NumbersSeen) -> None:
-        """Count the numbers of the rows that follow."""
+        """Merge the statistics of the rows that follow."""
         self.many = self.many or after.many or (len(self.different) >= KEPT and bool(after.different))
         if len(self.different) < KEPT:
             self.different |= after.different
@@ -85,7 +85,7 @@ class ColumnEvidence:
     Attributes
     ----------
     rows, missing, soft : int
-        Cells in all, those without a value, and those of them with a word that could also be a category.
+        The number of cells, of missing ones, and of those marked by a word that could also be a category.
     plain : int
         Plain numbers.
     dotted, commaed : int
@@ -93,9 +93,9 @@ class ColumnEvidence:
     texts : int
         Texts that are not missing.
     words : Counter
-        How often each text was met, up to `KEPT` different ones.
+        The counts of texts, of up to `KEPT` different ones.
     decimal : {".", ","}
-        The decimal sign of its numbers, once that was decided.
+        The decimal sign of the numbers, once it is decided.
     """
 
     def __init__(self, name: str, na: tuple[str, ...] = (), soft: bool = True) -> None:
@@ -152,7 +152,7 @@ class ColumnEvidence:
         self._add_numbers(*read)
 
     def _add_numbers(self, dotted: np.ndarray, commaed: np.ndarray) -> None:
-        """Count numbers as they are read with either decimal sign."""
+        """Count the numbers as read with a point and with a comma."""
         if dotted is not commaed and not np.array_equal(dotted, commaed):
             self._tell_apart()
         self.read["."].add(dotted)
@@ -160,7 +160,7 @@ class ColumnEvidence:
             self.read[","].add(commaed)
 
     def _tell_apart(self) -> None:
-        """Count apart from now on what the two decimal signs give: it was the same up to here."""
+        """Keep separate statistics for the two decimal signs from now on; they agreed so far."""
         if self.read[","] is self.read["."]:
             self.read[","] = copy.deepcopy(self.read["."])
 
@@ -191,7 +191,7 @@ class ColumnEvidence:
             into.update({text: count for text, count in pairs if text in into})
 
     def join(self, after: ColumnEvidence) -> None:
-        """Count what was seen of the same column in the rows that follow."""
+        """Merge the statistics of the same column over the rows that follow."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(after, name))
         for name in ("words", "soft_counts", "odd"):
@@ -210,12 +210,12 @@ class ColumnEvidence:
 
     @property
     def numbers(self) -> NumbersSeen:
-        """What its numbers are."""
+        """The statistics of the numbers."""
         return self.read[self.decimal]
 
     @property
     def many(self) -> bool:
-        """Whether there are more different values than are counted."""
+        """Whether there are more distinct values than are counted."""
         return self.many_words or self.numbers.many
 
     @property
@@ -232,6 +232,6 @@ class ColumnEvidence:
 
     @property
     def distinct(self) -> int:
-        """Different values, up to the number that is counted."""
+        """The number of distinct values, up to the most that are counted."""
         words = len(self.words) if self.odd or not (self.dotted or self.commaed) else 0
         return words + (len(self.numbers.different) if not self.odd or self.plain else 0)

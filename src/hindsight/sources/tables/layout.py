@@ -1,4 +1,4 @@
-"""From the cells of all columns to rows, targets and weights, with features that may join at any time."""
+"""Builds rows, targets and weights from the cells of all columns; new features may appear at any time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TableLayout(Layout):
     where : str
         The table, for messages.
     grows : bool
-        Whether rows are sparse in any case, so that features may join: those of a stream, which is read once.
+        Whether rows are always sparse so that features may be added, as for a stream, which is read once.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TableLayout(Layout):
         return self.weight if name == self.options.weight else self.encoders.get(name)
 
     def is_exact(self, name: str) -> bool:
-        """Whether whole numbers that float64 lacks are to be kept apart: labels and categories."""
+        """Whether a column, being a label or a category, must distinguish whole numbers that float64 cannot."""
         encoder = self.encoder(name)
         return encoder is not None and (encoder is self.target or not encoder.numeric)
 
@@ -174,7 +174,7 @@ class TableLayout(Layout):
         return np.nan_to_num(out.values)
 
     def _targets(self, n: int, cells: dict[str, Cells]) -> tuple[np.ndarray | None, np.ndarray]:
-        """Targets, NaN or "" where they are missing, and which are."""
+        """The targets, NaN or "" if missing, and the mask of the missing ones."""
         import pyarrow as pa
 
         unlabelled = np.zeros(n, bool)
@@ -226,7 +226,7 @@ class TableLayout(Layout):
         return self._sparse(X, [*sorted(late, key=lambda each: each.texts), *named])
 
     def _filled(self, name: str, out: Encoded) -> np.ndarray:
-        """The values of a column, with those that are missing filled in."""
+        """The values of a column, with missing ones filled in."""
         values = out.values
         assert values is not None
         if self.options.missing != "mean":
@@ -268,7 +268,7 @@ class TableLayout(Layout):
             self._bucket(space, text)
 
     def _bucket(self, space: int, text: str) -> int:
-        """The feature that a name shares which came too late for one of its own."""
+        """The shared feature of a name that appeared after the table had reached its largest number of features."""
         name = f"#{zlib.crc32(text.encode()) % BUCKETS}"
         if (space, name) not in self.known:
             self.known[space, name] = self.dictionary.add(name, space)
@@ -284,18 +284,18 @@ class TableLayout(Layout):
         return {"features": list(self.encoders), "ignore": [], "categorical": [], "types": {}}
 
     def write_sums(self) -> list[str]:
-        """The sums of the running means, exactly."""
+        """The sums behind the running means, written exactly."""
         return [f"{total.hex()} {count}" for total, count in self.sums.values()]
 
     def read_sums(self, texts: Sequence[str]) -> None:
-        """Take up the running means where `write_sums` left them, or from the beginning where there are no texts."""
+        """Restore the running means from `write_sums`, or reset them if there are no texts."""
         for name, text in zip(self.sums, texts or ["0x0p+0 0"] * len(self.sums), strict=True):
             total, count = text.split()
             self.sums[name] = float.fromhex(total), int(count)
 
 
 def is_inexact(text: str) -> bool:
-    """Whether the text is a whole number that float64 lacks."""
+    """Whether the text is a whole number that float64 cannot represent."""
     return reads_as_number(text) and read_target(text, None)[1] is not None
 
 

@@ -33,13 +33,13 @@ class Dialect:
     encoding : str
         The name of the encoding, as Python knows it.
     separator : str
-        What stands between fields; a space stands for any run of blanks.
+        The separator of fields; a space means any run of blanks.
     quote : str
-        What stands around fields that hold a separator.
+        The quote character around fields that contain a separator.
     header : bool
         Whether the first record names the columns.
     comments : bool
-        Whether lines that begin with # stand before the table.
+        Whether lines that begin with # precede the table.
     """
 
     encoding: str = "utf-8"
@@ -80,7 +80,7 @@ def sniff_format(head: bytes) -> str:
 
 
 def sniff_encoding(head: bytes) -> str:
-    """UTF-8 where it is that, UTF-16 where there is a mark or every other byte is zero, otherwise cp1252 or Latin-1.
+    """The encoding: UTF-8 if valid, UTF-16 if there is a mark or every other byte is zero, else cp1252 or Latin-1.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def sniff_encoding(head: bytes) -> str:
 
 
 def decoded(head: bytes, encoding: str) -> str:
-    """The bytes as text, however the last character is cut off."""
+    """The bytes as text; a last character that is cut off is ignored."""
     return codecs.getincrementaldecoder(encoding)("replace").decode(head).removeprefix("\ufeff")
 
 
@@ -116,18 +116,18 @@ def sniff_dialect(
     header: bool | None = None,
     believed: str = ",",
 ) -> Dialect:
-    """The dialect of a text table; what is given is kept.
+    """Infer the dialect of a text table; what is given is kept.
 
     Parameters
     ----------
     head : bytes
         The first bytes of the file.
     named : collection of str, default ()
-        Columns that must be there, which show whether there is a header.
+        Columns that must exist; finding them in the first record shows a header.
     encoding, separator, header : default None
-        What is known already.
+        Values that are known already.
     believed : str, default ","
-        The separator that the name of the file shows, for a table of one column.
+        The separator implied by the name of the file, used if there is one column.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def sniff_dialect(
 
 
 def sniff_quote(text: str, separator: str) -> str:
-    """An apostrophe where fields begin and end with it and none does with a quote, otherwise a quote."""
+    """An apostrophe if fields begin and end with it and none with a double quote; otherwise a double quote."""
     sep = re.escape(separator)
     begin, end = rf"(?:^|{sep})[ ]?", rf"[ ]?(?={sep}|\r|\n|$)"
     if re.search(rf'{begin}"', text[:65536], re.MULTILINE):
@@ -202,7 +202,7 @@ def sniff_separator(text: str, believed: str) -> str:
 
 
 def _aligned(text: str) -> bool:
-    """Whether all records are numbers between blanks of any kind, more than there are between tabs."""
+    """Whether all records are numbers separated by blanks of any kind, with more fields than tabs alone give."""
     rows = first_records(text, WHITE)
     alike = len({len(row) for row in rows}) == 1 and all(reads_as_number(cell) for row in rows for cell in row)
     return alike and len(rows[0]) > len(first_records(text, "\t")[0])

@@ -1,4 +1,4 @@
-"""Text tables of any dialect: sniffed, decided, and read by the strict parser where they are plain."""
+"""Text tables of any dialect and with inferred column types; plain ones are read by the strict parser."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SAMPLE = 1 << 22  # bytes in which the first rows are looked for
 
 
 def read_head(path: str) -> bytes:
-    """The first bytes of a file, decompressed; of standard input, what is there already."""
+    """The first bytes of a file, decompressed; of standard input, what is available."""
     if path == "-":
         return standard_input().peek(HEAD, lines=FIRST_LINES)
     with ByteStream(path) as stream:
@@ -46,7 +46,7 @@ def read_head(path: str) -> bytes:
 
 
 class TextTable(DecidedTable, CsvSource):
-    """A text table whose dialect and types were found by looking at it."""
+    """A text table whose dialect and column types are inferred."""
 
     strict = False
 
@@ -92,7 +92,7 @@ class TextTable(DecidedTable, CsvSource):
         return out
 
     def _assign_roles(self, reader: BlockReader) -> None:
-        """Look at the first rows (or all), and take up the layout that they ask for."""
+        """Infer the layout from the first rows (or all), and apply it."""
         assert self.header is not None
         check_known((self.options.target, self.options.weight), self.header, self.where)
         given = self.asked.state is not None  # and taken up once this is done
@@ -109,7 +109,7 @@ class TextTable(DecidedTable, CsvSource):
 
     @property
     def _may_be_plain(self) -> bool:
-        """Whether nothing was asked for that the strict reader does not do."""
+        """Whether the strict reader supports all the options given."""
         return super()._may_be_plain and self.dialect.quote == '"' and self.asked.decimal != "," and not self.renamed
 
     @property
@@ -117,7 +117,7 @@ class TextTable(DecidedTable, CsvSource):
         return not self.reread
 
     def _is_surely_plain(self) -> bool:
-        """Whether the compiled parser takes every cell of the first rows of a file for a number, which is quick."""
+        """Whether the compiled parser reads every cell in the first rows of a file as a number; a quick test."""
         assert self.header is not None
         if not self.reread or any(map(ID_NAME.match, self.header)):
             return False
@@ -156,7 +156,7 @@ class TextTable(DecidedTable, CsvSource):
         self.roles = np.array(roles, np.int64)
 
     def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
-        """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
+        """Statistics of each column over the first rows from a file on, and whether those are all the rows."""
         evidence = self._nothing_seen()
         if not self.reread and reader is not None:
             while not self._add_evidence(evidence, reader, self.asked.scan or 1) and not reader.final:
@@ -179,7 +179,7 @@ class TextTable(DecidedTable, CsvSource):
         return evidence, True
 
     def _add_evidence(self, evidence: dict[str, ColumnEvidence], reader: BlockReader, most: int) -> int:
-        """Count the cells of a block, which is taken where all rows are read; returns the rows."""
+        """Add the cells of a block to the statistics; consumes it if the source can be reread. Returns its rows."""
         begin, line, seen = reader.begin, reader.line, 0
         roles = np.full(len(evidence), TEXT)
         while begin < reader.end and seen < most:
@@ -202,7 +202,7 @@ class TextTable(DecidedTable, CsvSource):
     # ---------------------------------------------------------------- what is read
 
     def _cells_in(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray) -> Records:
-        """Whole records: numbers, and cells that are text."""
+        """Parse whole records into numbers and cells of text."""
         dest = np.cumsum(roles == FEATURE) - 1
         return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
 
@@ -241,7 +241,7 @@ class TextTable(DecidedTable, CsvSource):
         return self._parsed(buf, found, rows, self.table.width)
 
     def _refuse_bytes(self, buf: np.ndarray, rows: np.ndarray) -> NoReturn:
-        """Name the first row that is not UTF-8."""
+        """Raise an error that names the first row that is not UTF-8."""
         for place in rows.tolist():
             try:
                 buf[place[0] : place[1]].tobytes().decode("utf-8")
@@ -293,9 +293,10 @@ class Transcoded(Rewritten):
 
 
 def with_row_names(names: list[str], first: list[str]) -> list[str]:
-    """The names of the columns; where there is one fewer than in the first row, that of the names of rows is missing.
+    """The names of the columns, with "" added if there is one name fewer than fields in the first row.
 
-    So R writes tables. A row that ends with a separator has nothing there, and its last column no name.
+    R writes such tables: the column of row names comes first and has no name. If the row ends with a separator, the
+    last column is empty and has no name.
     """
     if len(first) != len(names) + 1:
         return names
@@ -303,7 +304,7 @@ def with_row_names(names: list[str], first: list[str]) -> list[str]:
 
 
 def skip_comments(reader: BlockReader) -> None:
-    """Take the lines before the table that begin with #."""
+    """Skip the lines before the table that begin with #."""
     while reader.begin < reader.end and reader.buf[reader.begin] == ord("#"):
         rest = reader.buf[reader.begin : reader.end].tobytes()
         size = len(rest.splitlines(keepends=True)[0])

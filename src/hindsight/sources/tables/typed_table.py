@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TypedTable(DecidedTable, ColumnarSource):
-    """A table of typed columns; what its columns hold is found by their types, and text by looking at it."""
+    """A table of typed columns; what its columns hold is inferred from their types, and for text from the values."""
 
     unnamed = ("",)
 
@@ -31,7 +31,7 @@ class TypedTable(DecidedTable, ColumnarSource):
         super().__init__(parts, strict_options(options))
 
     def _check_columns(self, where: str, schema: Any) -> None:
-        """Decide what the columns of the first part hold, and refuse a part that lacks one of them."""
+        """Decide what the columns of the first part hold, and raise an error for a part that lacks one of them."""
         if self.decisions is None:
             self.header = list(schema.names)
             check_known((self.asked.target, self.asked.weight), self.header, self.where)
@@ -58,7 +58,7 @@ class TypedTable(DecidedTable, ColumnarSource):
         check_known(self.used, self.schema.names, self.where)
 
     def look(self, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
-        """What the first rows from a file on show of each column, and whether those are all; with `scan` 0 they are."""
+        """Statistics of each column over the first rows from a file on, and whether those are all the rows."""
         known, rows, most = self._nothing_seen(), 0, self.asked.scan
         for part in self.parts[file:]:
             for batch in part.valid_batches(0, most or 1 << 16, list(known)):
@@ -91,7 +91,7 @@ class TypedTable(DecidedTable, ColumnarSource):
 def cells_of(column: Any, where: str, name: str, exact: bool = False) -> Cells:
     """The cells of a typed column: numbers as they are, dates and other values as text.
 
-    Where they are to be `exact`, whole numbers that float64 may lack are text too.
+    With `exact`, whole numbers that float64 may not represent become text too.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
