@@ -25,14 +25,14 @@ class PanelMixin:
     _declared = None  # `features` says what members see
 
     def _panel(self, **settings: Any) -> Panel:
-        """The panel that is given, or the default one."""
+        """The given panel, or the default one."""
         if self.panel is not None:
             return self.panel
         cells = choice("features", self.features, ("columns", "cells")) == "cells"
         return auto(self.loss, self.second_order, drift=float(self.drift), cells=cells, **settings)
 
     def _begin(self, features: int, count: int) -> None:
-        """Start so many runs."""
+        """Start `count` runs."""
         panel = self._learner()  # type: ignore[attr-defined]
         self.runs_ = [self._new_run(panel, features) for _ in range(count)]
         self._cover()  # type: ignore[attr-defined]
@@ -42,12 +42,12 @@ class PanelMixin:
 
     @property
     def shares_(self) -> dict[str, float]:
-        """The weight of each member in the mixture by name; of several runs the mean over them."""
+        """The weight of each member in the mixture, by name; the mean over the runs if there are several."""
         return shares_of(self.runs_)
 
     @property
     def cells_(self) -> list[Any]:
-        """Cuts and weights of each column and pair of columns on which members see cells."""
+        """Bin edges and weights of each column and pair of columns that the members see as cells."""
         if getattr(self, "runs_", [None])[0] is None or self.runs_[0].cells is None:
             raise AttributeError("there are no cells: they are for features='cells', and after fit")
         names = self._feature_names  # type: ignore[attr-defined]
@@ -60,54 +60,58 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     """Linear regression that needs no rate and no scaling: a panel of learners, aggregated.
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, on
-    the first 255 features, online ridge regression. Each predicts every row before it is learnt; the prediction is
-    their mean, weighted by what each has lost [1]_, [2]_, [3]_. For the square loss ridge regression on how far the
-    members are from that mean corrects it. Neither the units of a column nor those of the target matter.
+    the first 255 features, online ridge regression. Each member predicts every row before learning it. The prediction
+    of the panel is the mean of the members' predictions, with weights that depend on their losses so far [1]_, [2]_,
+    [3]_. For the square loss this mean is corrected by a ridge regression on the members' deviations from it. The units
+    of the columns and of the target do not matter.
 
-    The loss of the run is at most the promise of any member that has a theorem, plus a price for aggregation that is
-    measured: `certify` finds the smallest such promise on the rows of the run.
+    The loss of the run is at most the bound of any member that has a theorem, plus a cost of aggregation, which is
+    measured: `certify` finds the smallest such bound on the rows of the run.
 
     Parameters
     ----------
     loss : {"square", "absolute", "quantile", "huber"}, default="square"
         The loss.
     quantile : float, default=None
-        Of the loss "quantile" which to predict, between 0 and 1; None is 0.5.
+        For the loss "quantile": which quantile to predict, between 0 and 1; None is 0.5.
     delta : float, default=None
-        Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
+        For the loss "huber": the size of the error above which the loss is linear, above 0; None is 1.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" on the first 256 coordinates, "yes" on all.
+        Whether to include members that keep a matrix: "auto" includes them on the first 256 coordinates, "yes" on all
+        coordinates, "no" leaves them out.
     drift : float, default=0.0
-        The part of the weight that all members share again after each round, for streams that change.
+        Fraction of the mixture weight that is redistributed equally over the members after each round, for streams that
+        change over time.
     features : {"columns", "cells"}, default="columns"
-        What members see: "cells" lets eight more see numeric columns cut at their running quantiles, and pairs of
-        these, for truths that are not linear.
+        "cells" adds eight members that see the numeric columns binned at their running quantiles, and pairs of binned
+        columns, for targets that are not linear in the columns.
     panel : Panel, default=None
-        Learners to aggregate in place of these; `loss`, `second_order`, `drift` and `features` are then the panel's
-        own.
+        Learners to aggregate instead of the default ones; `loss`, `second_order`, `drift` and `features` are then
+        ignored and the panel's own settings apply.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
-        row is no round.
+        Whether to append a constant coordinate 1 to every row. If True, the first row only initialises the intercept
+        with its target and is not counted as a round.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        The mean of the members' weights by their shares, corrected; with cells the part that is linear in the columns.
+        The mean of the members' weights, weighted by their shares and corrected; with cells, the part of the model that
+        is linear in the columns.
     cells_ : list of CellTable
-        With cells, what is added to that: cuts and weights of each column and pair of columns, those that move
-        predictions most first.
+        With ``features="cells"``, the rest of the model: bin edges and weights of each column and pair of columns,
+        those with the largest effect on predictions first.
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     shares_ : dict of str to float
         The weight of each member in the mixture.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Predictions of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -115,7 +119,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -155,58 +159,62 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
 class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
     """Classification that needs no rate and no scaling: a panel of learners, aggregated.
 
-    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, where
-    on the first 255 features, two of second order. For the logistic loss the prediction is the mean of the members'
-    probabilities, weighted by what each has lost [1]_, [2]_, [3]_, which second order on how far the members are from
-    it corrects. The units of columns do not matter.
+    The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, on
+    the first 255 features, two second-order learners. For the logistic loss the prediction is the mean of the members'
+    probabilities, with weights that depend on their losses so far [1]_, [2]_, [3]_; a second-order learner on the
+    members' deviations from this mean corrects it. The units of the columns do not matter.
 
-    Two classes share one panel, in which ``classes_[1]`` is positive; of more classes each has a panel against the
-    rest, and their probabilities are scaled to sum to 1.
+    Two classes share one panel, in which ``classes_[1]`` is positive; with more classes, each has a one-vs-rest panel,
+    and the probabilities are normalised to sum to 1.
 
     Parameters
     ----------
     loss : {"logistic", "hinge"}, default="logistic"
         The loss; "logistic" gives probabilities.
     class_weight : {"balanced"} or dict, default=None
-        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
-        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
+        Weights of the classes, which multiply the weights of their rows. "balanced" gives class k the weight n/(K n_k),
+        where K is the number of classes and n_k of n rows belong to class k: `fit` counts all its rows, `partial_fit`
+        and `learn_one` those up to and including the row at hand. A dict maps classes to weights; classes that are not
+        in it have weight 1.
     second_order : {"auto", "yes", "no"}, default="auto"
-        Whether members that keep a matrix take part: "auto" on the first 256 coordinates, "yes" on all.
+        Whether to include members that keep a matrix: "auto" includes them on the first 256 coordinates, "yes" on all
+        coordinates, "no" leaves them out.
     drift : float, default=0.0
-        The part of the weight that all members share again after each round, for streams that change.
+        Fraction of the mixture weight that is redistributed equally over the members after each round, for streams that
+        change over time.
     features : {"columns", "cells"}, default="columns"
-        What members see: "cells" lets eight more see numeric columns cut at their running quantiles, and pairs of
-        these, for truths that are not linear.
+        "cells" adds eight members that see the numeric columns binned at their running quantiles, and pairs of binned
+        columns, for targets that are not linear in the columns.
     panel : Panel, default=None
-        Learners to aggregate in place of these; `loss`, `second_order`, `drift` and `features` are then the panel's
-        own.
+        Learners to aggregate instead of the default ones; `loss`, `second_order`, `drift` and `features` are then
+        ignored and the panel's own settings apply.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row.
+        Whether to append a constant coordinate 1 to every row.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``: for the logistic loss the logit of
         the mixture's probability.
     interval : float, default=None
-        The part of rows whose label `predict_set` is to contain, between 0 and 1, for the logistic loss; None makes no
-        sets.
+        Fraction of the rows whose label `predict_set` has to contain, between 0 and 1; only for the logistic loss. None
+        makes no sets.
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_runs, n_features_in_)
-        The mean of the members' weights by their shares. For the logistic loss what predicts, and is certified, is the
-        mean of their probabilities instead.
+        The mean of the members' weights, weighted by their shares. For the logistic loss, predictions and certificates
+        use the mean of the members' probabilities instead.
     cells_ : list of CellTable, or list of such lists
-        With cells, the weights of these: cuts and weights of each column and pair of columns, those that move margins
-        most first; of several runs one list each.
+        With ``features="cells"``, the bin edges and weights of each column and pair of columns, those with the largest
+        effect on margins first; one list per run if there are several.
     intercept_ : ndarray of shape (n_runs,)
         Weight of the constant coordinate; 0 without one.
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     shares_ : dict of str to float
-        The weight of each member in the mixture; of several runs the mean over them.
+        The weight of each member in the mixture; the mean over the runs if there are several.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
@@ -214,7 +222,7 @@ class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClas
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

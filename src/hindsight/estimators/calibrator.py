@@ -36,24 +36,25 @@ def _bare(estimator: Any) -> bool:
 class Calibrator(EstimatorMixin, LabelsMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Recalibrate forecasts, or the probabilities of a classifier, by isotonic regression of outcomes on forecasts.
 
-    Among all nondecreasing functions of the forecast the fit has the least loss on the rows it was fitted to, by every
-    proper loss [2]_. Between the forecasts seen it is a straight line, beyond them it is level. With a classifier of
-    more than two classes each is calibrated against the rest, and the probabilities are scaled to sum to 1 [1]_.
+    Among all nondecreasing functions of the forecast, the fit minimises every proper loss on the training rows [2]_. It
+    is linear between the forecasts seen in training and constant beyond them. With more than two classes, each class is
+    calibrated against the rest, and the probabilities are normalised to sum to 1 [1]_.
 
     Parameters
     ----------
     classifier : estimator or None, default=None
         None calibrates forecasts themselves: ``fit(forecasts, outcomes)``, then ``transform``. Otherwise any classifier
-        with `predict_proba`: ``fit(X, y)`` calibrates what it predicts for rows held out in turn, and `predict_proba`
-        is calibrated. A classifier already trained goes in as ``FrozenEstimator(classifier)``; give `fit` rows that it
-        has not learnt from.
+        with `predict_proba`: ``fit(X, y)`` learns the calibration from cross-validated predictions, and `predict_proba`
+        is calibrated. To calibrate a classifier that is already trained, pass ``FrozenEstimator(classifier)`` and give
+        `fit` rows that it has not learnt from.
     folds : int, default=5
-        How many times rows are held out for a classifier, at least 2.
+        Number of cross-validation folds for a classifier, at least 2.
 
     Attributes
     ----------
     knots_ : list of tuple of two ndarray
-        The calibration curves, of one class for two and of each class for more: forecasts, and what they should be.
+        The calibration curves as pairs of forecasts and calibrated values: one curve for two classes, otherwise one per
+        class.
     classifier_ : estimator
         The classifier fitted to all rows; only with a classifier.
     classes_ : ndarray of shape (n_classes,)
@@ -61,7 +62,7 @@ class Calibrator(EstimatorMixin, LabelsMixin, BaseEstimator):  # type: ignore[mi
     n_features_in_ : int
         Number of features: 1 for forecasts.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the classifier has them.
+        Names of the features, if the classifier has them.
 
     References
     ----------
@@ -237,7 +238,7 @@ class Calibrator(EstimatorMixin, LabelsMixin, BaseEstimator):  # type: ignore[mi
 
     @available_if(_wraps)  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the fraction of rows whose class is predicted. Only with a classifier.
+        """Return the accuracy of the predicted classes. Only with a classifier.
 
         Parameters
         ----------
@@ -269,7 +270,7 @@ def _forecasts(X: Any) -> np.ndarray:
 
 
 def _knots(h: np.ndarray, outcome: np.ndarray, weight: np.ndarray | None) -> Knots:
-    """The calibration curve: forecasts, and what they should have been."""
+    """The calibration curve: forecasts and their calibrated values."""
     if h.size == 0 or (weight is not None and not weight.any()):
         raise ValueError("there is no row with a weight above 0")
     return isotonic(h, outcome, weight).pools.knots()

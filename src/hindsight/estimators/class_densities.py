@@ -28,7 +28,7 @@ NAMES: dict[str, Any] = {
 
 
 class ClassDensitiesMixin:
-    """Densities in the order of `classes_`: all in one set of arrays, a slot each, where that can be."""
+    """Densities in the order of `classes_`, in one set of arrays with a slot per class if possible."""
 
     density: Any
     crowd: float
@@ -40,7 +40,7 @@ class ClassDensitiesMixin:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        """Refuse densities that are not one per class, over the features: loops find them by the class of a row."""
+        """Refuse saved densities unless there is one per class: loops index them by the class of a row."""
         if "classes_" not in fields:
             return
         count, features = fields["classes_"].size, fields.get("n_features_in_")
@@ -95,7 +95,7 @@ class ClassDensitiesMixin:
         return density.fresh()
 
     def _learn(self, X: Any, codes: np.ndarray) -> None:
-        """Learn rows of these classes."""
+        """Learn rows with these class indices."""
         if self._bank is not None:
             bank = self._bank.copy()
             learn(bank, codes, bank._numbers(X))
@@ -129,7 +129,7 @@ class ClassDensitiesMixin:
         return out + self._log_priors(self.class_count_ + np.cumsum(ones, axis=0) - ones)
 
     def _copies(self, X: Any, held: list[np.ndarray]) -> list[Any]:
-        """Copies to learn with. One a key is too large to copy: beside it all look at their rows before any learns."""
+        """Copies to learn with. Keyed densities are too large to copy: all check their rows before any learns."""
         each = [density if isinstance(density, Keyed) else density.copy() for density in self._each]
         if any(isinstance(density, Keyed) for density in each):
             for k, density in enumerate(each):
@@ -139,7 +139,7 @@ class ClassDensitiesMixin:
 
     @staticmethod
     def _at(rows: np.ndarray, do: Any, X: Any) -> None:
-        """Do it; an error names the row among all classes'."""
+        """Call a method; an error names the row by its index among the rows of all classes."""
         try:
             if rows.size:
                 do(X)
@@ -150,7 +150,7 @@ class ClassDensitiesMixin:
 
     @property
     def densities_(self) -> list[Any]:
-        """The density of each class, in the order of `classes_`, with the prior it predicts with; copies, for names."""
+        """The density of each class, with the prior used for its predictions, in the order of `classes_`."""
         check_is_fitted(self, "classes_")
         if self._bank is None:
             return self._inheriting(self._each)
@@ -163,7 +163,7 @@ class ClassDensitiesMixin:
         return float(self.crowd) if isinstance(self.density, str) else 0.0
 
     def _inheriting(self, each: list[Any]) -> list[Any]:
-        """The densities with the crowd for a prior, where that is asked for."""
+        """The densities, with the density of all rows as their prior if `crowd` is above 0."""
         if self._worth() == 0.0:
             return list(each)
         crowd = each[0]

@@ -1,4 +1,4 @@
-"""Online gradient descent and exponentiated gradient on any loss of the table."""
+"""Online gradient descent and exponentiated gradient on a choice of losses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .online_regressor import OnlineRegressor
 class DescentRegressor(OnlineRegressor):
     """Regression by online gradient descent, or by exponentiated gradient, on a general loss.
 
-    A dual vector steps against the slope of the loss, theta -= eta loss'(w.x, y) x, and the geometry gives the
-    weights: w = theta, or w_i proportional to e^theta_i. The slope is that at the new weights, so that no rate
-    overshoots; at a constant rate in the Euclidean geometry the total loss is then at most that of any u plus
-    |u - w_1|^2/(2 eta) and a price that is measured. The explicit step, with the slope at the old weights, promises for
-    every u and with the gradients g_t that were met a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum
-    |g_t|*^2, where D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
+    A dual vector takes gradient steps, theta -= eta loss'(w.x, y) x, and the geometry maps it to the weights: w =
+    theta, or w_i proportional to e^theta_i. The implicit update evaluates the slope loss' at the new weights, so that
+    no rate overshoots. At a constant rate in the Euclidean geometry its total loss is at most that of any u plus |u -
+    w_1|^2/(2 eta) plus a term that is measured during the run. The explicit update evaluates the slope at the old
+    weights. Its total loss is at most that of any u plus D(u, w_1)/eta + (eta/2) sum |g_t|*^2, where the g_t are the
+    gradients of the run, D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
 
     Parameters
     ----------
@@ -26,42 +26,43 @@ class DescentRegressor(OnlineRegressor):
         The loss; "logistic" takes targets in [0, 1] and predicts through the logistic link, "poisson" takes counts (at
         least 0) and predicts their mean, e^(w.x).
     geometry : {"euclidean", "simplex", "balanced", "scale-free"}, default="euclidean"
-        Where the weights live: anywhere, with additive steps; or, with multiplicative steps, on the simplex or signed
-        with L1 norm below `radius`. In "scale-free" each feature is measured by its largest size so far.
+        The domain of the weights and the kind of steps. "euclidean" takes additive steps without constraints,
+        "scale-free" does so with each feature in units of its largest absolute value so far. "simplex" and "balanced"
+        take multiplicative steps, with weights on the simplex or signed weights of L1 norm below `radius`.
     eta : float, default=0.1
         Learning rate, above 0.
     update : {"explicit", "implicit"}, default="implicit"
-        Whether the slope of the loss is taken at the old weights or at the new ones.
+        Whether the slope of the loss is evaluated at the old weights ("explicit") or at the new ones ("implicit").
     radius : float, default=1.0
-        Sum of the weights on the simplex, or L1 norm of the signed ones.
+        Sum of the weights on the simplex, or bound on the L1 norm of signed weights.
     l1 : float, default=0.0
-        The penalty l1 |w|_1 of each round, in the Euclidean geometry: steps are then proximal, on loss and penalty, and
-        make weights exactly 0. The intercept is not penalised.
+        Factor of the penalty l1 |w|_1 in each round, at least 0, in the Euclidean geometry. Steps are then proximal, on
+        loss plus penalty, and can make weights exactly 0. The intercept is not penalised.
     l2 : float, default=0.0
-        The penalty l2/2 |w|^2 of each round, likewise.
+        Factor of the penalty (l2/2) |w|^2 in each round, at least 0, under the same conditions.
     quantile : float, default=None
-        Of the loss "quantile" which to predict, between 0 and 1; None is 0.5.
+        For the loss "quantile": which quantile to predict, between 0 and 1; None is 0.5.
     delta : float, default=None
-        Of the loss "huber" from where on an error counts linearly, above 0; None is 1.
+        For the loss "huber": the size of the error above which the loss is linear, above 0; None is 1.
     features : sequence of hashable, default=None
-        Names of the features, needed before dicts are learnt one at a time in a multiplicative
-        geometry.
+        Names of the features; required for learning dicts one at a time in a multiplicative geometry.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,), default=None
         The weights w_1, the intercept's last; None is 0, or equal weights on the simplex.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class DescentRegressor(OnlineRegressor):
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -78,7 +79,7 @@ class DescentRegressor(OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -117,57 +118,60 @@ class DescentRegressor(OnlineRegressor):
 class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
     """Classification by online gradient descent, or by exponentiated gradient, on a general loss.
 
-    A dual vector steps against the slope of the loss, theta -= eta loss'(w.x, y) x, and the geometry gives the
-    weights: w = theta, or w_i proportional to e^theta_i. The slope is that at the new weights, so that no rate
-    overshoots; at a constant rate in the Euclidean geometry the total loss is then at most that of any u plus
-    |u - w_1|^2/(2 eta) and a price that is measured. The explicit step, with the slope at the old weights, promises for
-    every u and with the gradients g_t that were met a total loss of at most that of u plus D(u, w_1)/eta + (eta/2) sum
-    |g_t|*^2, where D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
+    A dual vector takes gradient steps, theta -= eta loss'(w.x, y) x, and the geometry maps it to the weights: w =
+    theta, or w_i proportional to e^theta_i. The implicit update evaluates the slope loss' at the new weights, so that
+    no rate overshoots. At a constant rate in the Euclidean geometry its total loss is at most that of any u plus |u -
+    w_1|^2/(2 eta) plus a term that is measured during the run. The explicit update evaluates the slope at the old
+    weights. Its total loss is at most that of any u plus D(u, w_1)/eta + (eta/2) sum |g_t|*^2, where the g_t are the
+    gradients of the run, D is the divergence of the geometry and |.|* its dual norm [1]_, [2]_.
 
-    Two classes share one run, in which ``classes_[1]`` is positive; of more classes each has a run against the rest.
-    The loss of the perceptron with ``eta=1`` takes the steps of `PerceptronClassifier`.
+    Two classes share one run, in which ``classes_[1]`` is positive; with more classes, each has a one-vs-rest run. With
+    the loss "perceptron" and ``eta=1`` the steps are those of `PerceptronClassifier`.
 
     Parameters
     ----------
     loss : {"logistic", "hinge", "perceptron", "square", "absolute"}, default="logistic"
         The loss; "logistic" also gives probabilities.
     geometry : {"euclidean", "simplex", "balanced", "scale-free"}, default="euclidean"
-        Where the weights live: anywhere, with additive steps; or, with multiplicative steps, on the simplex or signed
-        with L1 norm below `radius`. In "scale-free" each feature is measured by its largest size so far.
+        The domain of the weights and the kind of steps. "euclidean" takes additive steps without constraints,
+        "scale-free" does so with each feature in units of its largest absolute value so far. "simplex" and "balanced"
+        take multiplicative steps, with weights on the simplex or signed weights of L1 norm below `radius`.
     eta : float, default=0.1
         Learning rate, above 0.
     update : {"explicit", "implicit"}, default="implicit"
-        Whether the slope of the loss is taken at the old weights or at the new ones.
+        Whether the slope of the loss is evaluated at the old weights ("explicit") or at the new ones ("implicit").
     radius : float, default=1.0
-        Sum of the weights on the simplex, or L1 norm of the signed ones.
+        Sum of the weights on the simplex, or bound on the L1 norm of signed weights.
     l1 : float, default=0.0
-        The penalty l1 |w|_1 of each round, in the Euclidean geometry: steps are then proximal, on loss and penalty, and
-        make weights exactly 0. The intercept is not penalised.
+        Factor of the penalty l1 |w|_1 in each round, at least 0, in the Euclidean geometry. Steps are then proximal, on
+        loss plus penalty, and can make weights exactly 0. The intercept is not penalised.
     l2 : float, default=0.0
-        The penalty l2/2 |w|^2 of each round, likewise.
+        Factor of the penalty (l2/2) |w|^2 in each round, at least 0, under the same conditions.
     class_weight : {"balanced"} or dict, default=None
-        Weights of classes, which multiply those of their rows: "balanced" for n/(K n_k), of all rows in `fit`, and of
-        the rows so far where they come later or one by one; or a dict, 1 for classes that it has not.
+        Weights of the classes, which multiply the weights of their rows. "balanced" gives class k the weight n/(K n_k),
+        where K is the number of classes and n_k of n rows belong to class k: `fit` counts all its rows, `partial_fit`
+        and `learn_one` those up to and including the row at hand. A dict maps classes to weights; classes that are not
+        in it have weight 1.
     features : sequence of hashable, default=None
-        Names of the features, needed before dicts are learnt one at a time in a multiplicative
-        geometry.
+        Names of the features; required for learning dicts one at a time in a multiplicative geometry.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
         The weights w_1, the intercept's last; None is 0, or equal weights on the simplex.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows whose label `predict_set` is to contain, between 0 and 1, for the logistic loss; None makes no
-        sets.
+        Fraction of the rows whose label `predict_set` has to contain, between 0 and 1; only for the logistic loss. None
+        makes no sets.
 
     Attributes
     ----------
@@ -178,7 +182,7 @@ class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
@@ -186,7 +190,7 @@ class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

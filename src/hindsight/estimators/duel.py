@@ -1,4 +1,4 @@
-"""Generative against discriminative on one stream: each predicts every row before it learns it."""
+"""Comparison of generative and discriminative learners on one stream: each predicts every row before learning it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .generative import GenerativeClassifier
 
 @dataclass(frozen=True)
 class DuelCurve:
-    """What a learner paid, row by row: its log loss, and whether it erred."""
+    """The results of a learner row by row: its log loss, and whether its prediction was wrong."""
 
     name: str
     losses: np.ndarray
@@ -32,10 +32,10 @@ class DuelCurve:
 
 
 def duel(X: np.ndarray, y: np.ndarray, density: str = "gaussian", eta: float = 0.5) -> tuple[DuelCurve, DuelCurve]:
-    """The curves of Bayes' rule with a density for each class, and of logistic regression by implicit descent.
+    """Return the curves of Bayes' rule with a density for each class, and of logistic regression by implicit descent.
 
-    The second steps on columns scaled by the mean and spread of the rows before (a density needs no scale), with rates
-    η/√t. Every class is declared beforehand.
+    Logistic regression learns with rates η/√t from columns standardised by the mean and standard deviation of earlier
+    rows; densities need no scaling. All classes are declared in advance.
 
     Examples
     --------
@@ -54,12 +54,12 @@ def duel(X: np.ndarray, y: np.ndarray, density: str = "gaussian", eta: float = 0
 
 
 def curve(name: str, log_p: np.ndarray, codes: np.ndarray) -> DuelCurve:
-    """Losses and mistakes of log probabilities; of equals the first is taken."""
+    """Losses and mistakes of log probabilities; ties go to the first class."""
     return DuelCurve(name, -log_p[np.arange(len(codes)), codes], log_p.argmax(axis=1) != codes)
 
 
 def logistic(z: np.ndarray) -> np.ndarray:
-    """Log probabilities from margins: of two classes from one margin, of more scaled to sum to 1."""
+    """Log probabilities from margins: one margin for two classes; for more classes they are normalised to sum to 1."""
     if z.ndim == 1:
         return np.stack([-np.logaddexp(0.0, z), -np.logaddexp(0.0, -z)], axis=1)
     log_p = -np.logaddexp(0.0, -z)
@@ -67,7 +67,7 @@ def logistic(z: np.ndarray) -> np.ndarray:
 
 
 def scaled(X: np.ndarray) -> np.ndarray:
-    """Each row less the mean of those before, over their spread; 0 where there is none yet."""
+    """Each row standardised by the mean and standard deviation of the rows before it; 0 while these are not defined."""
     shift = X - X[0]
     before = np.arange(1.0, len(X))[:, None]
     mean = np.cumsum(shift[:-1], axis=0) / before
@@ -85,5 +85,5 @@ def stations(rows: int) -> list[int]:
 
 
 def check_density(density: str) -> Any:
-    """The density's name, if there is one of that name."""
+    """The name of a density, checked."""
     return choice("density", density, NAMES)

@@ -9,15 +9,15 @@ from .online_regressor import OnlineRegressor
 
 
 class EGRegressor(OnlineRegressor):
-    """Linear regression by exponentiated gradient (EG), or by EG+- for signed weights.
+    """Linear regression by exponentiated gradient (EG), or by EG+- with signed weights.
 
     In each round every weight is multiplied by e^(-eta (w.x - y) x_i), and the weights are normalised. On the simplex
-    they are positive and sum to 1. With a radius U the same is done to the doubled row U (x, -x), which gives signed
+    they are positive and sum to 1. With a radius U the same is done with the doubled row U (x, -x), which gives signed
     weights of L1 norm below U [1]_.
 
-    While eta (U Xinf)^2 < 1, where Xinf is the largest |x_i|, the cumulative square loss is at most L_u/(1 - eta (U
-    Xinf)^2) + 2 RE(u||w_1)/eta for every u of L1 norm U (on the simplex U = 1 and u >= 0), where RE is the relative
-    entropy: at most ln N for N features, so features that do not matter cost little.
+    If eta (U Xinf)^2 < 1, where Xinf is the largest |x_i|, the cumulative square loss is at most L_u/(1 - eta (U
+    Xinf)^2) + 2 RE(u||w_1)/eta for every u of L1 norm U (on the simplex U = 1 and u >= 0). L_u is the loss of u and RE
+    the relative entropy, which is at most ln N for N features, so irrelevant features cost little.
 
     Parameters
     ----------
@@ -26,25 +26,26 @@ class EGRegressor(OnlineRegressor):
     radius : float or None, default=1.0
         L1 norm U of signed weights; None keeps the weights on the simplex.
     update : {"explicit", "implicit"}, default="explicit"
-        Whether the residual is taken at the old weights or at the new ones.
+        Whether the residual is evaluated at the old weights ("explicit") or at the new ones ("implicit").
     features : sequence of hashable, default=None
-        Names of the features, needed before dicts are learnt one at a time.
+        Names of the features; required for learning dicts one at a time.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,), default=None
         The weights w_1, the intercept's last; None is equal weights (0 for signed ones).
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class EGRegressor(OnlineRegressor):
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -61,7 +62,7 @@ class EGRegressor(OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The generative approach: a density for each class, and Bayes' rule."""
+"""Generative classification: a density for each class, and Bayes' rule."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ class GenerativeClassifier(
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Classifier by a density for each class and Bayes' rule: P(class | x) is proportional to P(class) p(x | class).
+    """Classifier with a density for each class and Bayes' rule: P(class | x) is proportional to P(class) p(x | class).
 
-    Each class has its own parameters (unequal covariances), learnt in one pass; everything stays in the log domain, so
-    many columns do not underflow. The priors of the classes are (n_c + ½)/(n + ½ n_classes) [2]_, unless they are
-    given. A class that was declared but never seen is predicted by the prior of its density. How it compares with a
-    discriminative classifier is the subject of [1]_.
+    Each class has its own parameters (so covariances may differ), learnt in one pass. All computations are in the log
+    domain, so rows of many columns do not underflow. The priors of the classes are (n_c + ½)/(n + ½ n_classes) [2]_,
+    unless they are given. A class that was declared but never seen is predicted by the prior of its density. For a
+    comparison with discriminative classifiers see [1]_.
 
     Parameters
     ----------
     density : str, density or mapping of classes to these, default="gaussian"
         The density of every class: "gaussian" (independent columns), "tied" (the same with one variance per column for
-        all classes), "full" (all covariances), "bernoulli", "poisson", "exponential", or a density (what it has learnt
-        does not count). With `Product` or `Keyed` rows may be a dataframe or a mapping of names to columns, which need
-        not be numbers.
+        all classes), "full" (all covariances), "bernoulli", "poisson", "exponential", or a density (rows that it has
+        learnt are ignored). With `Product` or `Keyed`, rows may be a dataframe or a mapping of names to columns, and
+        columns need not be numeric.
     priors : array-like of shape (n_classes,), default=None
         P(class) in the order of the classes; None learns them.
     crowd : float, default=2.0
-        Where `density` is a name, each class starts from what the rows of all classes together look like, worth this
-        many rows (while there are fewer than two, the columns say nothing); 0 keeps the weak prior of the density.
+        If `density` is a name, the prior of each class is the density of the rows of all classes together, with the
+        weight of this many rows (while fewer than two rows have been seen, only the priors of the classes are used). 0
+        keeps the weak prior of the density.
 
     Attributes
     ----------
@@ -53,11 +54,11 @@ class GenerativeClassifier(
     class_count_ : ndarray of shape (n_classes,)
         Rows of each class so far.
     densities_ : list of densities
-        The density of each class, with the prior it predicts with.
+        The density of each class, with the prior used for its predictions.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -85,7 +86,7 @@ class GenerativeClassifier(
     # ---- learning
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn from these rows, forgetting any earlier ones; on an error the estimator is as before the call.
+        """Learn from these rows, forgetting any earlier ones; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class GenerativeClassifier(
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Continue learning from these rows; on an error the estimator is as before the call.
+        """Continue learning from these rows; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -125,7 +126,7 @@ class GenerativeClassifier(
         return self
 
     def progressive(self, X: Any, y: Any, classes: Any = None) -> np.ndarray:
-        """Return the log probabilities of each row before it is learnt, and learn the rows as `partial_fit` does.
+        """Predict each row before learning it: return log probabilities, and learn the rows as `partial_fit` does.
 
         Parameters
         ----------
@@ -145,7 +146,7 @@ class GenerativeClassifier(
         return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
 
     def _take_rows(self, X: Any, y: Any, classes: Any, learn: Any) -> Any:
-        """Read the rows, declare the classes if they are not yet, and learn; on an error nothing changes."""
+        """Read the rows, declare the classes if this is the first call, and learn; on an error nothing changes."""
         with self._all_or_nothing():
             fresh = not hasattr(self, "classes_")
             X = self._rows(X, reset=fresh)
@@ -162,7 +163,7 @@ class GenerativeClassifier(
         return learnt
 
     def _rows(self, X: Any, reset: bool) -> Any:
-        """A matrix of numbers, or named columns where the densities take those."""
+        """A matrix of numbers, or named columns if the densities take names."""
         if not self._named():
             return self._matrix(X, reset)
         columns = columns_of(X)
@@ -178,7 +179,7 @@ class GenerativeClassifier(
         return X if columns is None else {name: np.asarray(values) for name, values in columns.items()}
 
     def _check_named(self, X: Any) -> None:
-        """Named columns need densities that know names."""
+        """Check that named columns meet densities that take names."""
         plain = [d for d in [self._bank, *self._each] if d is not None and not isinstance(d, (Product, Keyed))]
         if isinstance(X, dict) and plain:
             raise ValueError(f"rows with named columns need a Product or Keyed for every class, not {plain[0]!r}")
@@ -192,7 +193,7 @@ class GenerativeClassifier(
     # ---- the priors of the classes
 
     def _log_priors(self, counts: np.ndarray | None = None) -> np.ndarray:
-        """ln P(class), where so many of each have been seen: all so far, or a row each."""
+        """ln P(class) given the class counts: those so far by default, or one row of counts per row of data."""
         count = len(self.classes_)
         counts = self.class_count_ if counts is None else counts
         if self.priors is None:
@@ -278,7 +279,7 @@ class GenerativeClassifier(
         return joint[:, 1] - joint[:, 0] if joint.shape[1] == 2 else joint
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row, the first of equals.
+        """Return the most probable class of each row, the first one in case of ties.
 
         Parameters
         ----------
@@ -307,7 +308,7 @@ class GenerativeClassifier(
         Returns
         -------
         terms : dict of str to ndarray of shape (n_rows,)
-            They sum to the log odds.
+            The terms by name; they sum to the log odds.
         """
         check_is_fitted(self, "classes_")
         X = self._rows(X, reset=False)

@@ -15,31 +15,32 @@ class GLMtronRegressor(OnlineRegressor):
     gradient descent on the matching loss of the link.
 
     If y = u(w*.x) on every row and eta lambda X2^2 < 2, where X2 is the largest |x|, then the squared errors of all
-    rounds add up to at most |w*|^2/(eta (2/lambda - eta X2^2)) [1]_. Declare w* as ``certify(..., planted=w)``;
-    without one the certificate is that of descent on the matching loss.
+    rounds add up to at most |w*|^2/(eta (2/lambda - eta X2^2)) [1]_. Declare w* as ``certify(..., planted=w)``; without
+    it, the certificate is that of gradient descent on the matching loss.
 
     Parameters
     ----------
     link : {"identity", "logistic", "clipped", "probit", "tanh"}, default="logistic"
         The link: "clipped" is linear, clipped to [0, 1]; "tanh" is (1 + tanh z)/2.
     eta : float or None, default=None
-        Learning rate, above 0; None is 1/lambda, right for rows with |x| <= 1.
+        Learning rate, above 0; None is 1/lambda, which suits rows with |x| <= 1.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,), default=None
         The weights w_1, the intercept's last; None is 0.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class GLMtronRegressor(OnlineRegressor):
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -56,7 +57,7 @@ class GLMtronRegressor(OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the two descents; a concrete one writes `_targets_for`."""
+    """Base of the two estimators; subclasses implement `_targets_for`."""
 
     runs_: list[Descent]
     rho_: float  # of eta="theory"
@@ -77,13 +77,14 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
 
     @property
     def eta_(self) -> float:
-        """The rate that eta stands for."""
+        """The learning rate."""
         check_is_fitted(self)
         return self.runs_[0].learner.rate.eta
 
     @property
     def objectives_(self) -> Any:
-        """f at each iterate of a full batch, the start first; for one-vs-rest a list, in the order of ``classes_``."""
+        """f at each iterate of a full batch, the initial weights included; for one-vs-rest a list, as in
+        ``classes_``."""
         check_is_fitted(self)
         if self.runs_[0].batch is not None:
             raise AttributeError("f along the way is known for batch='full' alone: drawn rows show only a part of it")
@@ -92,9 +93,9 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
     # ---- learning
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, certify: bool = False) -> Self:
-        """Play `rounds` rounds; after an earlier fit with `warm_start`, so many more.
+        """Play `rounds` rounds; with `warm_start`, continue from the previous fit.
 
-        On an error the estimator is as before the call.
+        If it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -105,7 +106,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         sample_weight : array-like of shape (n_rows,), default=None
             Weight of each row, which multiplies its loss; None is 1.
         certify : bool, default=False
-            Whether to also make the certificate, as ``certificate_``.
+            Whether to also compute the certificate and store it as ``certificate_``.
 
         Returns
         -------
@@ -155,7 +156,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         return runs
 
     def _targets_for(self, X: Any, y: Any, fresh: bool) -> list[np.ndarray]:
-        """For each run, its targets; a fresh fit may declare what it finds in y."""
+        """The targets of each run; a fresh fit also records the classes found in y."""
         raise NotImplementedError
 
     def _settings(self) -> tuple[Any, ...]:
@@ -194,7 +195,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
             number("B", self.B, 0)
 
     def _plain(self) -> Learner:
-        """The learner at a rate of 1, for what its parts say of themselves."""
+        """The learner at a rate of 1, to read the properties of its parts."""
         return descent(self.loss)
 
     def _lipschitz(self) -> float | None:
@@ -227,7 +228,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         )  # fmt: skip
 
     def _seed(self) -> int:
-        """A number that stands for random_state; the generator that it seeds draws all rows."""
+        """An integer seed from random_state; the generator seeded with it draws all rows."""
         given = self.random_state
         if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
             if given < 0:
@@ -240,10 +241,11 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
     # ---- certificates
 
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None, *, u: Any = None, tol: float = 0.01) -> Any:
-        """Return the certificate of the weights that predict: f there, f of the comparator, and the bound.
+        """Return the certificate of the predicting weights: their f, the f of the comparator, and the bound.
 
         For a full batch the bound is certain for output "mean", "mean-after" and "best"; for "last" there is no
-        theorem. For drawn rows the bound on a mean holds in expectation over the draws: UNCHECKABLE, with both figures.
+        theorem. For drawn rows the bound on a mean iterate holds only in expectation over the draws: the verdict is
+        UNCHECKABLE, and the certificate shows both values.
 
         Parameters
         ----------
@@ -255,9 +257,9 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         sample_weight : array-like of shape (n_rows,), default=None
             Weights as in training; None with a callable.
         u : array-like of shape (n_features,) or (n_features + 1,), default=None
-            A comparator to take instead of the best in hindsight, the intercept's weight last.
+            A comparator to use instead of the best in hindsight, the intercept's weight last.
         tol : float, default=0.01
-            Relative gap to which the comparator is sought.
+            Relative accuracy to which the comparator is computed.
 
         Returns
         -------
@@ -274,7 +276,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         return combined(certificates)
 
     def _promise(self, certificate: Certificate, run: Descent) -> Certificate:
-        """With eta="theory" from w_s = 0, what was promised beforehand: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
+        """With eta="theory" from w_s = 0, the bound known in advance: B^2/(2 eta T) + eta rho^2/2, B rho/sqrt(T)."""
         if (
             self.eta != "theory"
             or self.B is None
@@ -300,12 +302,12 @@ class GradientDescentRegressor(
 ):
     """Regression by gradient descent or stochastic gradient descent on a loss of targets.
 
-    Both descend f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
-    each round w -= eta v, where v is the gradient of f, or its estimate from the rows drawn [1]_.
+    Both minimise f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
+    each round w -= eta v, where v is the gradient of f, or an estimate of it from the rows drawn [1]_.
 
     With a full batch, f of the mean iterate after T rounds is at most f(u) + |u - w_s|^2/(2 eta T) + (eta/(2T)) sum
-    |grad f(w_t)|^2 for every u [2]_, [3]_: `certify` shows it with the gradients that were met. With drawn rows it
-    holds in expectation over the draws.
+    |grad f(w_t)|^2 for every u [2]_, [3]_: `certify` computes this bound with the gradients of the run. With drawn rows
+    it holds in expectation over the draws.
 
     Parameters
     ----------
@@ -313,35 +315,38 @@ class GradientDescentRegressor(
         The loss; "logistic" takes targets in [0, 1] and predicts through the logistic link.
     eta : float or "theory", default=0.1
         Learning rate, above 0; "theory" is B / (rho sqrt(rounds)), where rho is the Lipschitz constant of f (for drawn
-        rows, of its terms): the largest slope of the loss times the largest |x|, while all weights are 1. It is for
-        Lipschitz losses without `l2`, and is kept on a warm start.
+        rows, of its terms): the largest slope of the loss times the largest |x|, while all weights are 1. It requires a
+        Lipschitz loss and ``l2=0``, and stays the same on a warm start.
     rounds : int, default=100
-        Rounds that a `fit` plays, at least 1.
+        Number of rounds of each `fit`, at least 1.
     batch : "full" or int, default="full"
-        All rows in each round, or how many rows are drawn for it, uniformly and with replacement.
+        "full" uses all rows in each round; a number is how many rows to draw for each round, uniformly and with
+        replacement.
     output : {"mean", "mean-after", "last", "best"}, default="mean"
-        What predicts: "mean" the mean of the iterates at which gradients were taken (the start is one, the last weights
-        are not), weighted by their rates where those change; "mean-after" the mean of the iterates after each step (the
-        last weights are one, the start is not), for a constant rate; "last" the last weights; "best" the
-        iterate of least f: of all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
+        The weights used to predict. "mean" is the mean of the iterates at which gradients were taken (which includes
+        the start but not the last weights), weighted by the rates if these vary. "mean-after" is the mean of the
+        iterates after each step (which includes the last weights but not the start), for a constant rate. "last" is the
+        last weights. "best" is the iterate with the smallest f: among all iterates, or, for drawn rows, among the
+        start, one iterate after every n_rows draws, and the last.
     l2 : float, default=0.0
-        Factor of |w|^2/2 in f, at least 0; the intercept's weight counts in |w|^2.
+        Factor of |w|^2/2 in f, at least 0; |w|^2 includes the intercept's weight.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws.
     B : float or None, default=None
-        Norm of the predictors to compete with, for ``eta="theory"``.
+        Largest norm of the comparators u, for ``eta="theory"``.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     start : array-like of shape (n_weights,), default=None
         The weights w_s at the start, the intercept's last; None is 0.
     tol : float or None, default=None
         Stop after the first round whose gradient has at most this norm; None never stops early. For a full batch only.
     warm_start : bool, default=False
-        Whether a further `fit` continues where the last one ended, the count of rounds and the draws too.
+        Whether another `fit` continues where the previous one ended, including the number of rounds and the random
+        draws.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -354,19 +359,19 @@ class GradientDescentRegressor(
     rounds_ : int
         Rounds played so far.
     eta_ : float
-        The rate that `eta` stands for.
+        The learning rate.
     objectives_ : ndarray of shape (rounds_ + 1,)
-        f at each iterate of a full batch, the start first.
+        f at each iterate, starting with the initial weights; only for a full batch.
     rho_ : float
-        The Lipschitz constant that ``eta="theory"`` took.
+        The Lipschitz constant used by ``eta="theory"``.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     certificate_ : Certificate
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -399,15 +404,15 @@ class GradientDescentClassifier(
 ):
     """Classification by gradient descent or stochastic gradient descent on a loss of labels.
 
-    Both descend f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
-    each round w -= eta v, where v is the gradient of f, or its estimate from the rows drawn [1]_.
+    Both minimise f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
+    each round w -= eta v, where v is the gradient of f, or an estimate of it from the rows drawn [1]_.
 
     With a full batch, f of the mean iterate after T rounds is at most f(u) + |u - w_s|^2/(2 eta T) + (eta/(2T)) sum
-    |grad f(w_t)|^2 for every u [2]_, [3]_: `certify` shows it with the gradients that were met. With drawn rows it
-    holds in expectation over the draws.
+    |grad f(w_t)|^2 for every u [2]_, [3]_: `certify` computes this bound with the gradients of the run. With drawn rows
+    it holds in expectation over the draws.
 
-    Two classes share one run, in which ``classes_[1]`` is 1 and ``classes_[0]`` is -1 (0 for the logistic loss); of
-    more classes each has a run against the rest, on the same draws.
+    Two classes share one run, in which ``classes_[1]`` is 1 and ``classes_[0]`` is -1 (0 for the logistic loss); with
+    more classes, each has a one-vs-rest run, and all runs use the same draws.
 
     Parameters
     ----------
@@ -415,35 +420,38 @@ class GradientDescentClassifier(
         The loss; "logistic" also gives probabilities.
     eta : float or "theory", default=0.1
         Learning rate, above 0; "theory" is B / (rho sqrt(rounds)), where rho is the Lipschitz constant of f (for drawn
-        rows, of its terms): the largest slope of the loss times the largest |x|, while all weights are 1. It is for
-        Lipschitz losses without `l2`, and is kept on a warm start.
+        rows, of its terms): the largest slope of the loss times the largest |x|, while all weights are 1. It requires a
+        Lipschitz loss and ``l2=0``, and stays the same on a warm start.
     rounds : int, default=100
-        Rounds that a `fit` plays, at least 1.
+        Number of rounds of each `fit`, at least 1.
     batch : "full" or int, default="full"
-        All rows in each round, or how many rows are drawn for it, uniformly and with replacement.
+        "full" uses all rows in each round; a number is how many rows to draw for each round, uniformly and with
+        replacement.
     output : {"mean", "mean-after", "last", "best"}, default="mean"
-        What predicts: "mean" the mean of the iterates at which gradients were taken (the start is one, the last weights
-        are not), weighted by their rates where those change; "mean-after" the mean of the iterates after each step (the
-        last weights are one, the start is not), for a constant rate; "last" the last weights; "best" the
-        iterate of least f: of all iterates, or for drawn rows of the start, one after each n_rows draws, and the last.
+        The weights used to predict. "mean" is the mean of the iterates at which gradients were taken (which includes
+        the start but not the last weights), weighted by the rates if these vary. "mean-after" is the mean of the
+        iterates after each step (which includes the last weights but not the start), for a constant rate. "last" is the
+        last weights. "best" is the iterate with the smallest f: among all iterates, or, for drawn rows, among the
+        start, one iterate after every n_rows draws, and the last.
     l2 : float, default=0.0
-        Factor of |w|^2/2 in f, at least 0; the intercept's weight counts in |w|^2.
+        Factor of |w|^2/2 in f, at least 0; |w|^2 includes the intercept's weight.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the draws.
     B : float or None, default=None
-        Norm of the predictors to compete with, for ``eta="theory"``.
+        Largest norm of the comparators u, for ``eta="theory"``.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
         The weights w_s at the start, the intercept's last; None is 0.
     tol : float or None, default=None
         Stop after the first round whose gradient has at most this norm; None never stops early. For a full batch only.
     warm_start : bool, default=False
-        Whether a further `fit` continues where the last one ended, the count of rounds and the draws too.
+        Whether another `fit` continues where the previous one ended, including the number of rounds and the random
+        draws.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -458,19 +466,19 @@ class GradientDescentClassifier(
     rounds_ : int
         Rounds played so far.
     eta_ : float
-        The rate that `eta` stands for.
+        The learning rate.
     objectives_ : ndarray of shape (rounds_ + 1,) or list of ndarray
-        f at each iterate of a full batch, the start first.
+        f at each iterate, starting with the initial weights; only for a full batch.
     rho_ : float
-        The Lipschitz constant that ``eta="theory"`` took.
+        The Lipschitz constant used by ``eta="theory"``.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     certificate_ : Certificate or Certificates
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

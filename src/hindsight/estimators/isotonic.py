@@ -17,26 +17,29 @@ from .mixins import EstimatorMixin
 class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Exact isotonic regression: the monotone function of one variable with the least weighted squared error.
 
-    Neighbouring points that would break the order are pooled and take their mean [1]_, so every level is calibrated:
-    the mean of y where the fit is c is c. With a Lipschitz constant the slope of the fit is bounded as well [2]_.
+    Adjacent points that violate the order are pooled and take their mean [1]_, so every level is calibrated: the mean
+    of y over the points with fitted value c is c. With a Lipschitz constant the slope of the fit is bounded as well
+    [2]_.
 
     Parameters
     ----------
     increasing : bool or "auto", default=True
         Whether the fit is nondecreasing or nonincreasing; "auto" decides by the sign of the rank correlation.
     lipschitz : float or None, default=None
-        A constant L above 0, so that |f(a) - f(b)| <= L |a - b|; None asks for monotonicity alone.
+        A constant L above 0, so that |f(a) - f(b)| <= L |a - b|; None requires only monotonicity.
     interpolation : {"linear", "step"}, default="linear"
-        Between pools, a straight line (which keeps the Lipschitz property) or the value of the pool before.
+        How to interpolate between pools: linearly (which keeps the Lipschitz property) or by the value of the pool
+        before.
     outside : {"clip", "nan", "error"}, default="clip"
-        What to predict beyond the z seen: the first or last value, NaN, or an error.
+        How to predict outside the range of z in training: by the first or last value ("clip"), as NaN, or with an
+        error.
 
     Attributes
     ----------
     pools_ : Pools
         Left and right z, value, weight and count of every pool.
     knots_ : tuple of two ndarray
-        z and value of the line through the pools, ready to plot.
+        z and value of the points of the fit, ready to plot.
     increasing_ : bool
         Whether the fit is nondecreasing.
 

@@ -1,4 +1,4 @@
-"""Isotron, and GLM-tron over epochs: every round is a pass over all rows, with one mean update."""
+"""Isotron and batch GLM-tron: every round is a pass over all rows with one averaged update."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .rounds import RoundsMixin, RoundsRegressorMixin
 
 
 class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Regression that learns both a direction w and a nondecreasing link u, the mean of y being u(w.x).
+    """Regression that learns both a direction w and a nondecreasing link u, such that the mean of y is u(w.x).
 
     In each round the link u_t is the isotonic regression of y on the margins w_t.x, and w_(t+1) = w_t + eta mean((y -
     u_t(w_t.x)) x), from w_1 = 0 [1]_. With `lipschitz` the link comes from Lipschitz isotonic regression [2]_.
@@ -31,22 +31,24 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
     Parameters
     ----------
     lipschitz : float or None, default=None
-        None takes the link from isotonic regression (then lambda = 1 in the step and in the theorem); a constant L from
-        Lipschitz isotonic regression, which is L-Isotron, for data with noise (lambda = L).
+        None learns the link by isotonic regression, with lambda = 1 in the step and in the theorem. A constant L learns
+        it by L-Lipschitz isotonic regression (L-Isotron), with lambda = L, for noisy data.
     rounds : int, default=100
         Number of rounds, at least 1; each is a pass over all rows.
     eta : float or None, default=None
-        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+        Step size; None is 1/(lambda X2^2), where X2 is the largest |x| among the rows of positive weight.
     scale_x : bool, default=False
-        Whether to divide the rows by X2; undone in ``coef_``, the divisor is ``x_scale_``.
+        Whether to divide the rows by X2 for training; ``coef_`` is for the rows as given, and ``x_scale_`` is the
+        divisor.
     scale_y : bool, default=False
-        Whether to map y to [0, 1] by its least and largest value; undone in `predict`.
+        Whether to map y to [0, 1] by its smallest and largest value for training; `predict` maps back.
     held_out : float, default=0.0
-        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+        Fraction of the rows to hold out, chosen at random, for selecting the best iterate; 0 selects it by the training
+        loss.
     random_state : int, RandomState or None, default=None
-        Seed of that draw.
+        Seed of that random choice.
     warm_start : bool, default=False
-        Whether `fit` continues from the last weights of the fit before.
+        Whether `fit` continues from the last weights of the previous fit.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -57,27 +59,27 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     link_ : Curve
-        The learnt link, ready to plot: knots z and the mean there, straight between them and level beyond.
+        The learnt link, ready to plot: knots z and the values there, linear between knots and constant beyond them.
     losses_ : ndarray of shape (rounds,)
         Mean squared error of the training rows in every round.
     best_round_ : int
-        The round, from 1, whose iterate predicts.
+        The round, counted from 1, whose iterate is used to predict.
     eta_ : float
-        The step.
+        The step size.
     x_scale_ : float
-        What the rows were divided by.
+        The divisor of the rows.
     y_offset_, y_scale_ : float
         The targets were learnt as (y - y_offset_) / y_scale_.
     facts_ : Facts
-        What was counted and summed over the rounds.
+        Counts and sums over the rounds.
     n_iter_ : int
-        Rounds played by the last `fit`.
+        Number of rounds of the last `fit`.
     certificate_ : Certificate
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -114,32 +116,34 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
 
 
 class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier whose probabilities come through a link that is learnt.
+    """Classifier that learns both a direction and the link from margins to probabilities.
 
     Isotron on targets 0 and 1: in each round the link u_t is the isotonic regression of the targets on the margins
     w_t.x, and w_(t+1) = w_t + eta mean((y - u_t(w_t.x)) x), from w_1 = 0 [1]_, [2]_. The link is calibrated on the
-    training rows: where it says p, the mean of the targets is p.
+    training rows: among rows with predicted probability p, the mean of the targets is p.
 
-    Two classes share one run, in which ``classes_[1]`` is 1; of more classes each has a run against the rest, and the
-    probabilities are scaled to sum to 1.
+    Two classes share one run, in which ``classes_[1]`` is 1; with more classes, each has a one-vs-rest run, and the
+    probabilities are normalised to sum to 1.
 
     Parameters
     ----------
     lipschitz : float or None, default=None
-        None takes the link from isotonic regression (then lambda = 1 in the step and in the theorem); a constant L from
-        Lipschitz isotonic regression, which is L-Isotron, for data with noise (lambda = L).
+        None learns the link by isotonic regression, with lambda = 1 in the step and in the theorem. A constant L learns
+        it by L-Lipschitz isotonic regression (L-Isotron), with lambda = L, for noisy data.
     rounds : int, default=100
         Number of rounds, at least 1; each is a pass over all rows.
     eta : float or None, default=None
-        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+        Step size; None is 1/(lambda X2^2), where X2 is the largest |x| among the rows of positive weight.
     scale_x : bool, default=False
-        Whether to divide the rows by X2; undone in ``coef_``, the divisor is ``x_scale_``.
+        Whether to divide the rows by X2 for training; ``coef_`` is for the rows as given, and ``x_scale_`` is the
+        divisor.
     held_out : float, default=0.0
-        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+        Fraction of the rows to hold out, chosen at random, for selecting the best iterate; 0 selects it by the training
+        loss.
     random_state : int, RandomState or None, default=None
-        Seed of that draw.
+        Seed of that random choice.
     warm_start : bool, default=False
-        Whether `fit` continues from the last weights of the fit before.
+        Whether `fit` continues from the last weights of the previous fit.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -152,25 +156,25 @@ class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, Classif
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     link_ : Curve or list of Curve
-        The learnt link, ready to plot: knots z and the mean there; for more than two classes one per class.
+        The learnt link, ready to plot: knots z and the values there; for more than two classes one per class.
     losses_ : ndarray of shape (rounds,) or (n_classes, rounds)
         Mean squared error of the training rows in every round.
     best_round_ : int or list of int
-        The round, from 1, whose iterate predicts.
+        The round, counted from 1, whose iterate is used to predict.
     eta_ : float
-        The step.
+        The step size.
     x_scale_ : float
-        What the rows were divided by.
+        The divisor of the rows.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds.
+        Counts and sums over the rounds.
     n_iter_ : int
-        Rounds played by the last `fit`.
+        Number of rounds of the last `fit`.
     certificate_ : Certificate or Certificates
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -225,7 +229,7 @@ class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, Classif
         return class_probabilities(self._means(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of each row, the first of equals.
+        """Return the most probable class of each row, the first one in case of ties.
 
         Parameters
         ----------
@@ -241,34 +245,35 @@ class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, Classif
 
 
 class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Regression through a known link u by GLM-tron, with one mean update per pass over the rows.
+    """Regression through a known link u by GLM-tron, with one averaged update per pass over the rows.
 
     In each round w_(t+1) = w_t + eta mean((y - u(w_t.x)) x), for a link u that is nondecreasing and lambda-Lipschitz.
-    This is gradient descent on the mean matching loss of the link.
+    This is gradient descent on the mean of the matching loss of the link.
 
     If y = u(w*.x) on every row and eta lambda X2^2 < 2, the mean squared errors of all rounds add up to at most
-    |w*|^2/(eta (2/lambda - eta X2^2)) [1]_. Declare w* as ``certify(..., planted=w)``; without one the certificate
-    speaks of the matching loss.
+    |w*|^2/(eta (2/lambda - eta X2^2)) [1]_. Declare w* as ``certify(..., planted=w)``; without it, the certificate is
+    about the matching loss.
 
     Parameters
     ----------
     link : {"identity", "logistic", "probit", "clipped", "tanh"} or callable, default="logistic"
         The link: "clipped" is linear, clipped to [0, 1]; "tanh" is (1 + tanh z)/2. A callable takes an array of
-        margins, or one margin if numba can compile it; it is checked at all margins met.
+        margins, or one margin if numba can compile it; it is checked at all margins that occur.
     rounds : int, default=100
         Number of rounds, at least 1; each is a pass over all rows.
     eta : float or None, default=None
-        Step; None is 1/(lambda X2^2), where X2 is the largest |x| of the rows with weight.
+        Step size; None is 1/(lambda X2^2), where X2 is the largest |x| among the rows of positive weight.
     lipschitz : float or None, default=None
-        The Lipschitz constant of a link that is a callable.
+        The Lipschitz constant, if the link is a callable.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     held_out : float, default=0.0
-        Fraction of the rows, drawn by `random_state`, that picks the best iterate; 0 picks it by the training loss.
+        Fraction of the rows to hold out, chosen at random, for selecting the best iterate; 0 selects it by the training
+        loss.
     random_state : int, RandomState or None, default=None
-        Seed of that draw.
+        Seed of that random choice.
     warm_start : bool, default=False
-        Whether `fit` continues from the last weights of the fit before.
+        Whether `fit` continues from the last weights of the previous fit.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -281,21 +286,21 @@ class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignor
     losses_ : ndarray of shape (rounds,)
         Mean squared error of the training rows in every round.
     best_round_ : int
-        The round, from 1, whose iterate predicts.
+        The round, counted from 1, whose iterate is used to predict.
     eta_ : float
-        The step.
+        The step size.
     x_scale_ : float
-        What the rows were divided by.
+        The divisor of the rows.
     facts_ : Facts
-        What was counted and summed over the rounds.
+        Counts and sums over the rounds.
     n_iter_ : int
-        Rounds played by the last `fit`.
+        Number of rounds of the last `fit`.
     certificate_ : Certificate
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

@@ -25,13 +25,13 @@ WIDE = 500  # columns above which sparse rows are solved by iteration
 class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
-    The solution is unique where the rows have full column rank; otherwise it is the shortest w, that of the
-    pseudoinverse. The intercept is free: it counts neither in the penalty nor in that norm. With ``l2=0`` it is the
-    best fixed predictor of a stream in hindsight.
+    The solution is unique if the rows have full column rank; otherwise it is the minimum-norm w, as given by the
+    pseudoinverse. The intercept enters neither the penalty nor this norm. With ``l2=0`` the solution is the best fixed
+    predictor of a stream in hindsight.
 
-    Dense rows are solved through their Gram matrix, refined from residuals, where its condition allows it, and
-    otherwise through a blocked QR factorisation [1]_; so are `partial_fit` and rows that come in chunks, in one pass.
-    Sparse rows of more than 500 columns are solved by LSMR [2]_.
+    For dense rows `fit` uses the Gram matrix, with iterative refinement, if its condition number allows it, and
+    otherwise a blocked QR factorisation [1]_. `partial_fit`, and `fit` on rows that come in chunks, use the QR
+    factorisation in one pass. Sparse rows of more than 500 columns are solved by LSMR [2]_.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
     fit_intercept : bool, default=True
         Whether there is an intercept b.
     rcond : float or None, default=None
-        Singular values of at most ``rcond`` times the largest count as 0; None is 8 eps max(n, sqrt(rows)).
+        Singular values of at most ``rcond`` times the largest are treated as 0; None is 8 eps max(n, sqrt(rows)).
     tol : float, default=1e-12
-        Tolerance of LSMR, which stops where |M^T r| <= tol |M| |r|, r being the residual.
+        Tolerance of LSMR, which stops when |M^T r| <= tol |M| |r|, where r is the residual.
     verbose : bool, default=False
         Whether to show a progress bar on stderr while reading chunks.
 
@@ -53,17 +53,18 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
     intercept_ : float
         The intercept b; 0 without one.
     rank_ : int or None
-        Rank of the rows, less their mean where there is an intercept; None from LSMR.
+        Rank of the rows, centred if there is an intercept; None from LSMR.
     condition_ : float
-        Largest over smallest singular value that counts, with the penalty; an estimate from LSMR.
+        Ratio of the largest singular value to the smallest one that is not treated as 0, including the penalty; from
+        LSMR an estimate.
     loss_ : float
-        The least sum of weighted squares, without the penalty.
+        The minimal weighted sum of squares, without the penalty.
     method_ : {"cholesky", "qr", "lsmr"}
-        How it was solved.
+        The method that was used.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -112,7 +113,7 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
         return hasattr(self, "_factor")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Solve for these rows; on an error the estimator is as before the call.
+        """Solve for these rows; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -140,7 +141,8 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
         return self
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Take in more rows by a blocked QR factorisation; chunks give the same bits as the whole.
+        """Add rows by a blocked QR factorisation; the result does not depend, to the bit, on how rows are split into
+        chunks.
 
         Parameters
         ----------
@@ -227,22 +229,22 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
 
     @property
     def rank_(self) -> int | None:
-        """The rank of the rows; None where it was not found."""
+        """The rank of the rows; None if it is not known."""
         return self._solution().rank
 
     @property
     def condition_(self) -> float:
-        """Largest over smallest singular value that counts."""
+        """Ratio of the largest singular value to the smallest one that is not treated as 0."""
         return self._solution().condition
 
     @property
     def loss_(self) -> float:
-        """The least sum of weighted squares."""
+        """The minimal weighted sum of squares."""
         return self._solution().loss
 
     @property
     def method_(self) -> str:
-        """How it was found."""
+        """The method that was used."""
         return self._solution().method
 
     def predict(self, X: Any) -> np.ndarray:

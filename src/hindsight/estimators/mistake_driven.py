@@ -1,4 +1,4 @@
-"""Online classifiers that step on mistakes alone: the perceptron and Winnow."""
+"""Online classifiers that update on mistakes only: the perceptron and Winnow."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from .online_classifier import OnlineClassifier
 class PerceptronClassifier(OnlineClassifier):
     """Linear classifier that learns by the perceptron rule.
 
-    With labels -1 and 1, w += y x whenever y (w.x) <= 0 [1]_: a margin of 0 is a mistake. Two classes share one run,
-    in which ``classes_[1]`` is 1; of more classes each has a run against the rest.
+    With labels -1 and 1, w += y x whenever y (w.x) <= 0 [1]_: a margin of 0 is a mistake. Two classes share one run, in
+    which ``classes_[1]`` is 1; with more classes, each has a one-vs-rest run.
 
-    If y (u.x) >= 1 on every row for some u, the number M of mistakes is at most (X2 |u|)^2, where X2 is the largest
-    |x| [2]_. For every u, M <= ((a + sqrt(a^2 + 4H))/2)^2 with a = X2 |u| and H the hinge loss of u over the mistakes
-    [3]_. With weights c the step is w += c y x; then M and H are sums of weights, not counts, and X2 is the largest
+    If y (u.x) >= 1 on every row for some u, the number M of mistakes is at most (X2 |u|)^2, where X2 is the largest |x|
+    [2]_. For every u, M <= ((a + sqrt(a^2 + 4H))/2)^2 with a = X2 |u| and H the hinge loss of u over the mistakes [3]_.
+    With sample weights c the step is w += c y x, M and H are sums of weights instead of counts, and X2 is the largest
     sqrt(c) |x|.
 
     Parameters
     ----------
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
         The weights w_1, the intercept's last; None is 0.
     keep_margins : bool, default=False
@@ -41,7 +42,7 @@ class PerceptronClassifier(OnlineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
@@ -49,7 +50,7 @@ class PerceptronClassifier(OnlineClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -73,16 +74,16 @@ class PerceptronClassifier(OnlineClassifier):
 
 
 class WinnowClassifier(OnlineClassifier):
-    """Linear classifier that learns by Winnow: multiplicative steps on mistakes.
+    """Linear classifier that learns by Winnow: multiplicative updates on mistakes.
 
     With labels -1 and 1, each weight is multiplied by e^(eta y x_i) on a mistake, y (w.x) <= 0, and the weights are
-    normalised; balanced Winnow does the same to the doubled row (x, -x), which gives signed weights. Two classes share
-    one run, in which ``classes_[1]`` is 1; of more classes each has a run against the rest.
+    normalised. Balanced Winnow does the same with the doubled row (x, -x), which gives signed weights. Two classes
+    share one run, in which ``classes_[1]`` is 1; with more classes, each has a one-vs-rest run.
 
-    With |x_i| <= 1 and a u in the simplex with y (u.x) >= delta on every row, it makes at most RE(u||w_1)/(eta delta -
-    ln cosh eta) mistakes: with the rate that `margin` sets at most 2 ln N/delta^2 for N features (2N where balanced),
-    so features that do not matter cost little [1]_, [2]_. With weights certificates bound the sum of the weights of
-    the mistakes, not their number.
+    If |x_i| <= 1 and some u in the simplex has y (u.x) >= delta on every row, it makes at most RE(u||w_1)/(eta delta -
+    ln cosh eta) mistakes, where RE is the relative entropy. With the rate that `margin` sets this is at most 2 ln
+    N/delta^2 for N features (2N if balanced), so irrelevant features cost little [1]_, [2]_. With sample weights the
+    certificate bounds the sum of the weights of the mistakes, not their number.
 
     Parameters
     ----------
@@ -91,19 +92,20 @@ class WinnowClassifier(OnlineClassifier):
     margin : float or None, default=None
         A margin delta between 0 and 1, which sets eta = ln((1 + delta)/(1 - delta))/2 in place of `eta`.
     balanced : bool, default=True
-        Whether weights are signed; if False they are on the simplex.
+        Whether the weights are signed; if False they lie on the simplex.
     features : sequence of hashable, default=None
-        Names of the features, needed before dicts are learnt one at a time.
+        Names of the features; required for learning dicts one at a time.
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
         The weights w_1, the intercept's last; None is equal weights (0 for signed ones).
     keep_margins : bool, default=False
@@ -118,7 +120,7 @@ class WinnowClassifier(OnlineClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     facts_ : Facts or list of Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,) or (n_rows, n_classes)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate or Certificates
@@ -126,7 +128,7 @@ class WinnowClassifier(OnlineClassifier):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What all online estimators share: runs that start, play rows and are certified."""
+"""What all online estimators share: starting runs, playing rows and certifying."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OnlineEstimator(
     LinearMixin,
     BaseEstimator,  # type: ignore[misc]  # scikit-learn is not typed
 ):
-    """Base of the online estimators; a concrete one has a constructor and `_learner`."""
+    """Base of the online estimators; subclasses implement a constructor and `_learner`."""
 
     runs_: list[Run]
     _private_state = ("_ones", "_row", "_swift", "_column")
@@ -49,7 +49,7 @@ class OnlineEstimator(
         want(average is None or all(run.averaging for run in runs), "the runs kept no average")
 
     def _weights(self) -> np.ndarray:
-        """The weights that predict, one row per run, the intercept's last."""
+        """The weights used to predict, one row per run, the intercept's last."""
         check_is_fitted(self)
         if self.average is None:
             return np.array([run.weights for run in self.runs_])
@@ -58,7 +58,7 @@ class OnlineEstimator(
     # ---- learning
 
     def _begin(self, features: int, count: int) -> None:
-        """Start so many runs."""
+        """Start `count` runs."""
         learner = self._learner()
         rates = getattr(self, "rates", None)
         if rates is not None:
@@ -70,13 +70,13 @@ class OnlineEstimator(
         self._cover()
 
     def _cover(self) -> None:
-        """Have new runs make intervals, where an estimator can."""
+        """Make new runs track intervals; overridden by estimators that support them."""
 
     def _new_run(self, learner: Any, features: int, start: np.ndarray | None = None) -> Run:
         return Run(learner, features, intercept=self.fit_intercept, average=self.average is not None, start=start)
 
     def _play(self, X: Any, targets: list[np.ndarray], sample_weight: Any, passes: int) -> None:
-        """Play the rows; who calls it undoes what an error leaves half done."""
+        """Play the rows; the caller has to restore the state if this raises."""
         weight = read_weights(sample_weight, X)
         margins = np.empty((X.shape[0], len(self.runs_))) if self.keep_margins else None
         for _ in range(passes):
@@ -118,8 +118,8 @@ class OnlineEstimator(
         tol: float = 0.01,
         within: float | None = None,
     ) -> Any:
-        """Return the certificate of the run so far: its loss, those of the best constant and the best fixed predictor
-        in hindsight, the bound, and its verdict.
+        """Return the certificate of the run so far: its loss, the losses of the best constant and the best fixed
+        predictor in hindsight, the bound, and the verdict.
 
         Parameters
         ----------
@@ -131,13 +131,15 @@ class OnlineEstimator(
         sample_weight : array-like of shape (n_rows,), default=None
             Weights as in training; None with a callable.
         u : array-like of shape (n_features,) or (n_features + 1,), default=None
-            A comparator to take instead of the one that makes the bound smallest, the intercept's weight last.
+            A comparator to use instead of the one that minimises the bound, the intercept's weight last.
         planted : array-like of shape (n_features,) or (n_features + 1,), default=None
-            For GLM-tron, the w* with y = u(w*.x).
+            For GLM-tron, the w* with y = u(w*.x), where u is the link.
         tol : float, default=0.01
-            Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
+            Relative accuracy to which the comparator, and the best fixed predictor unless it is found exactly, are
+            computed.
         within : float, default=None
-            Seconds after which searches end with the best u so far and its gap; None sets no limit.
+            Time limit in seconds for these computations, which then return the best u so far and its gap; None sets no
+            limit.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What online classifiers share: two classes with one run, more with one run per class."""
+"""What online classifiers share: one run for two classes, one run per class for more."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class OnlineClassifier(
     ClassifierMixin,  # type: ignore[misc]
     OnlineEstimator,
 ):
-    """Base of the online classifiers. ``classes_[1]`` is positive; of more classes each is, against the rest."""
+    """Base of the online classifiers: ``classes_[1]`` is positive; more than two classes have one-vs-rest runs."""
 
     _places: tuple[np.ndarray, dict[Any, int]]  # the classes, and the place of each
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
-        """For each run, its targets as the loss takes them."""
+        """The targets of each run, as the loss takes them."""
         return self._run_targets(y, self.runs_[0].learner.targets, len(self.runs_))
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
@@ -59,7 +59,7 @@ class OnlineClassifier(
         self.class_counts_ = weigher.counts
 
     def _play_on(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Play rows after those so far."""
+        """Play further rows."""
         if not self._weighs_classes():
             self._play(X, self._targets(y), sample_weight, 1)
             return
@@ -83,7 +83,7 @@ class OnlineClassifier(
         return super()._data(k, chunks, None, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Continue learning from these rows, once over; on an error the estimator is as before the call.
+        """Continue learning from these rows, once over; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -120,14 +120,14 @@ class OnlineClassifier(
     # ---- one row at a time
 
     def learn_one(self, x: Any, y: Any, weight: float = 1.0) -> Self:
-        """Learn one row; on an error the estimator is as before the call.
+        """Learn one row; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row: names and values of features, or all values in order.
+            The row: a mapping of feature names to values, or all values in order.
         y : object
-            Its label. A class never seen starts a one-vs-rest run of its own.
+            Its label. A new class starts its own one-vs-rest run.
         weight : float, default=1.0
             Its weight, which multiplies the loss.
 
@@ -175,14 +175,14 @@ class OnlineClassifier(
         return target_of_runs(self._place()[y], len(self.classes_), runs[0].learner.targets, len(runs))
 
     def _place(self) -> dict[Any, int]:
-        """The place of each class, kept until the classes change."""
+        """The index of each class, cached until the classes change."""
         kept = getattr(self, "_places", None)
         if kept is None or kept[0] is not self.classes_:
             kept = self._places = (self.classes_, {label: k for k, label in enumerate(self.classes_.tolist())})
         return kept[1]
 
     def _add_class(self, label: Any) -> None:
-        """Give a new class its run. Two classes share one run, of ``classes_[1]``; a third makes it one each."""
+        """Add a run for a new class. Two classes share one run, of ``classes_[1]``; three or more have one each."""
         runs = list(self.runs_)
         if self.start is not None:
             raise ValueError(f"class {label!r} is new, but start gives the weights of {len(runs)} learners")
@@ -203,12 +203,12 @@ class OnlineClassifier(
             self.runs_[0].coverage = kept
 
     def predict_one(self, x: Any) -> Any:
-        """Return the class of one row.
+        """Return the predicted class of one row.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row. A name that was never learnt has weight 0.
+            The row. Names that were never learnt are ignored.
 
         Returns
         -------

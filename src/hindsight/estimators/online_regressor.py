@@ -31,7 +31,7 @@ class OnlineRegressor(
         self._play(X, targets, sample_weight, passes)
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Continue learning from these rows, once over; on an error the estimator is as before the call.
+        """Continue learning from these rows, once over; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -59,12 +59,12 @@ class OnlineRegressor(
         return self
 
     def learn_one(self, x: Any, y: float, weight: float = 1.0) -> Self:
-        """Learn one row; on an error the estimator is as before the call.
+        """Learn one row; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row: names and values of features, or all values in order.
+            The row: a mapping of feature names to values, or all values in order.
         y : float
             Its target.
         weight : float, default=1.0
@@ -89,12 +89,12 @@ class OnlineRegressor(
                 self._learn_one(x, [y], weight)
 
     def predict_one(self, x: Any) -> float:
-        """Return what the model predicts for one row.
+        """Return the prediction for one row.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row. A name that was never learnt has weight 0.
+            The row. Names that were never learnt are ignored.
 
         Returns
         -------

@@ -36,32 +36,33 @@ class BatchPerceptronClassifier(
 ):
     """Linear classifier by the batch perceptron with a pocket.
 
-    With labels -1 and 1, the rows are scanned in their order, over and over, and w += y x for every row with y (w.x)
-    <= 0 [1]_. It stops when no such row is left; `max_passes` scans take the steps of
-    ``PerceptronClassifier(passes=...)``. It predicts with the pocket: of all weights on the way, those with the fewest
-    training errors [3]_.
+    With labels -1 and 1, the rows are scanned repeatedly in their order, and w += y x for every row with y (w.x) <= 0
+    [1]_. Training stops when no such row is left; `max_passes` scans take the same steps as
+    ``PerceptronClassifier(passes=...)``. Predictions use the pocket: among all weight vectors met during training, the
+    one with the fewest training errors [3]_.
 
-    On separable rows it stops by itself after at most (R |u|)^2 updates for every u with y (u.x) >= 1 on all rows,
-    where R is the largest |x| [2]_ (docs/theory.md#batch-perceptron has the bound from a start other than 0); on others
-    never, and the caps end it. Two classes share one halfspace, in which ``classes_[1]`` is 1; of more classes each has
-    one against the rest.
+    On separable rows training stops after at most (R |u|)^2 updates for every u with y (u.x) >= 1 on all rows, where R
+    is the largest |x| [2]_ (docs/theory.md#batch-perceptron has the bound from a start other than 0). On rows that are
+    not separable it runs until a cap is reached. Two classes share one halfspace, in which ``classes_[1]`` is 1; with
+    more classes, each has a one-vs-rest halfspace.
 
     Parameters
     ----------
     max_passes : int or None, default=100
-        Scans of the rows in a call of `fit`, at most; None for no cap.
+        Largest number of scans of the rows in a call of `fit`; None for no cap.
     max_updates : int or None, default=None
-        Updates in a call of `fit`, at most, for each halfspace; None for no cap. One of the two caps is needed.
+        Largest number of updates of each halfspace in a call of `fit`; None for no cap. At least one of the two caps is
+        required.
     effort : float, default=1.0
-        Rows that may be read to count errors, for each row scanned (beside a first few hundredths of a second). While
-        that lasts all weights on the way are counted, then as many as it allows. ``math.inf`` counts all of them,
-        whatever that costs.
+        How many rows may be read to count training errors for each row scanned, in addition to an initial allowance of
+        a few hundredths of a second. Errors are counted for every weight vector as long as this budget lasts, and then
+        for as many as it allows. ``math.inf`` counts them for all weight vectors, at any cost.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     start : array-like of shape (n_weights,) or (n_runs, n_weights), default=None
-        The weights at a fresh start, the intercept's last; None is 0.
+        The initial weights, the intercept's last; None is 0.
     warm_start : bool, default=False
-        Whether `fit` continues from the weights, the pocket and the counters of the last one.
+        Whether `fit` continues from the weights, the pocket and the counters of the previous fit.
     verbose : bool, default=False
         Whether to show a progress bar on stderr.
 
@@ -74,25 +75,25 @@ class BatchPerceptronClassifier(
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     n_updates_ : int or ndarray of shape (n_classes,)
-        Updates in all calls since the last fresh start. This and the following have one value per class for more than
-        two classes.
+        Updates since the last fit from scratch. With more than two classes, this and the following attributes have one
+        value per class.
     n_visits_ : int or ndarray of shape (n_classes,)
-        Rows scanned in all calls since the last fresh start.
+        Rows scanned since the last fit from scratch.
     converged_ : bool or ndarray of shape (n_classes,)
-        Whether it stopped by itself: every row is right, so the rows are separable.
+        Whether training stopped before a cap: every row is classified correctly, so the rows are separable.
     training_errors_ : int or ndarray of shape (n_classes,)
-        Errors of the pocket; a margin of 0 is an error.
+        Training errors of the pocket; a margin of 0 is an error.
     pocket_exact_ : bool or ndarray of shape (n_classes,)
-        Whether all weights since the last fresh start were counted, on the same rows: then none had fewer errors than
-        the pocket.
+        Whether the errors of all weight vectors since the last fit from scratch were counted, on the same rows. If
+        True, none had fewer errors than the pocket.
     facts_ : Facts or list of Facts
-        Facts of the same rounds played online.
+        Counts and sums over the same rounds played online.
     certificate_ : Certificate or Certificates
         Made by ``fit(..., certify=True)``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -142,16 +143,17 @@ class BatchPerceptronClassifier(
     # ---- learning
 
     def fit(self, X: Any, y: Any, *, certify: bool = False) -> Self:
-        """Scan the rows until all are right or a cap is met; on an error the estimator is as before the call.
+        """Scan the rows until all are classified correctly or a cap is reached; if it raises, the estimator is
+        unchanged.
 
         Parameters
         ----------
         X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
             Rows.
         y : array-like of shape (n_rows,)
-            Labels of two classes or more.
+            Labels, of at least two classes.
         certify : bool, default=False
-            Whether to also make the certificate, as ``certificate_``.
+            Whether to also compute the certificate and store it as ``certificate_``.
 
         Returns
         -------
@@ -180,7 +182,7 @@ class BatchPerceptronClassifier(
         return self
 
     def _begun(self, width: int, count: int) -> list[BatchPerceptron]:
-        """So many halfspaces at the start."""
+        """`count` halfspaces with their initial weights."""
         starts = starts_of(self.start, count, "halfspaces")
         return [
             BatchPerceptron.begun(width, None if w is None else check_start(Euclidean(1.0), w.copy(), width))
@@ -199,7 +201,7 @@ class BatchPerceptronClassifier(
         return caps
 
     def _rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, list[np.ndarray]]:
-        """The rows in one piece, and the labels -1 and 1 of each halfspace."""
+        """The rows in one contiguous block, and the labels -1 and 1 of each halfspace."""
         X = self._read(X, reset, ensure_all_finite=False, order="C")
         y = self._labels(X, y)
         if reset:
@@ -216,7 +218,7 @@ class BatchPerceptronClassifier(
         return np.vstack([half.pocket for half in self.halfspaces_])
 
     def _each(self, name: str) -> Any:
-        """An attribute of the halfspaces: of the only one, or an array of all."""
+        """An attribute of the halfspaces: a scalar if there is only one, otherwise an array."""
         check_is_fitted(self)
         values = [getattr(half, name) for half in self.halfspaces_]
         return values[0] if len(values) == 1 else np.array(values)
@@ -233,7 +235,7 @@ class BatchPerceptronClassifier(
 
     @property
     def converged_(self) -> Any:
-        """Whether it stopped by itself."""
+        """Whether training stopped before a cap."""
         return self._each("converged")
 
     @property
@@ -243,19 +245,19 @@ class BatchPerceptronClassifier(
 
     @property
     def pocket_exact_(self) -> Any:
-        """Whether all weights were counted."""
+        """Whether the errors of all weight vectors were counted."""
         return self._each("all_counted")
 
     @property
     def facts_(self) -> Any:
-        """Facts of the same rounds played online; a list for more than two classes."""
+        """Counts and sums over the same rounds played online; a list for more than two classes."""
         check_is_fitted(self)
         return one_or_all([half.facts for half in self.halfspaces_])
 
     def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Return the certificate over the rows it was trained on: its updates against (R |u|)^2, u of largest margin.
+        """Return the certificate of the training: its updates against (R |u|)^2, with u of the largest margin.
 
-        VOID, with a proof, where no u separates them.
+        The verdict is VOID, with a proof, if no u separates the rows.
 
         Parameters
         ----------
@@ -285,7 +287,7 @@ class BatchPerceptronClassifier(
 def _error_bar(
     verbose: bool, label: str | None, caps: dict[str, int | None], half: BatchPerceptron, rows: int
 ) -> Iterator[Callable[[BatchPerceptron], None] | None]:
-    """A bar that fills up to the nearer cap, with updates and errors beside it."""
+    """A progress bar towards the nearer cap that also shows updates and errors."""
     began = half.visits, half.updates
     with progress_bar(verbose, "", 1.0, counted=False) as update:
         if update is None:

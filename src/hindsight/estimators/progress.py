@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 def progress_bar(
     show: bool, description: str, total: float | None, *, counted: bool = True
 ) -> Iterator[Callable[..., Any] | None]:
-    """Show a bar on stderr while the block runs, and give what updates it; None unless asked to show.
+    """Show a progress bar on stderr while the block runs, and yield a function that updates it (None if not shown).
 
     Parameters
     ----------
     show : bool
-        Whether there is a bar at all.
+        Whether to show a bar.
     description : str
-        What stands beside it at first.
+        The initial description beside the bar.
     total : float or None
-        What `completed` is at the end, if that is known.
+        The value of `completed` at the end, if known.
     counted : bool, default=True
-        Whether "completed/total" stands beside it.
+        Whether to show "completed/total" beside the bar.
 
     Returns
     -------

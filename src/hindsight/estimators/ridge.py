@@ -1,4 +1,4 @@
-"""Ridge regression played online, and Vovk, Azoury and Warmuth's forecaster."""
+"""Online ridge regression, and the Vovk-Azoury-Warmuth forecaster."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ from .online_regressor import OnlineRegressor
 class RidgeRegressor(OnlineRegressor):
     """Online ridge regression: each row is predicted by the least squares fit of the rows before it.
 
-    The prior kappa M_i^2 (u_i - w_1,i)^2 grows with the largest size M_i of each feature, so that neither the units of
-    a column nor those of the target matter. Rows join a triangle by rotations, in time and memory that are quadratic
-    in the number of features. With ``forecaster=True`` the row at hand counts as well, with its target at mid-range
-    [1]_, [2]_.
+    The regulariser is the sum of kappa M_i^2 (u_i - w_1,i)^2 over the features, where M_i is the largest absolute value
+    of feature i, so that the units of the columns and of the target do not matter. Rows are added to a triangular
+    factor by rotations, in time and memory quadratic in the number of features. With ``forecaster=True`` the fit also
+    includes the row to be predicted, with the middle of the range of the targets as its target [1]_, [2]_.
 
-    With a window of N rounds whatever was learnt loses the part 1/N of its weight with each row: the fit is that of the
-    last N rows or so, and follows a truth that drifts.
+    With a window of N rounds the weight of all earlier rows is multiplied by 1 - 1/N at each row, so that the fit is
+    about that of the last N rows and follows drift.
 
-    The loss is exactly the smallest value over u of L_u plus the prior at u, plus a price that the rounds met;
-    `certify` computes both. With a window it is what the best predictors of each window lose, plus the price.
+    The loss is exactly the minimum over u of L_u (the loss of u) plus the regulariser at u, plus a term that depends on
+    the rounds; `certify` computes both. With a window it is the loss of the best predictors of each window, plus this
+    term.
 
     Parameters
     ----------
     kappa : float, default=0.01
-        The prior, above 0.
+        Factor of the regulariser, above 0.
     window : int or None, default=None
-        Rounds after which a row counts 1/e of what it did, at least 2; None or 0 lets all rows count alike.
+        Number of rounds after which the weight of a row has fallen to about 1/e, at least 2; None or 0 gives all rows
+        the same weight.
     forecaster : bool, default=False
-        Whether to predict as Vovk, Azoury and Warmuth do; without a window.
+        Whether to predict as the Vovk-Azoury-Warmuth forecaster does; not with a window.
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row. With it the first target is where the weights start, and that
-        row is no round.
+        Whether to append a constant coordinate 1 to every row. If True, the first row only initialises the intercept
+        with its target and is not counted as a round.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     keep_margins : bool, default=False
         Whether to keep the prediction of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -45,7 +47,7 @@ class RidgeRegressor(OnlineRegressor):
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Predictions of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -53,7 +55,7 @@ class RidgeRegressor(OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

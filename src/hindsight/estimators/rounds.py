@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
-    """Learning in rounds over all rows; a concrete estimator has a constructor, `_part` and `_targets_for`."""
+    """Learning in rounds over all rows; subclasses implement a constructor, `_part` and `_targets_for`."""
 
     rounds: int
     eta: float | None
@@ -71,7 +71,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         raise NotImplementedError
 
     def _targets_for(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
-        """For each run, its targets; the first call of a fit notes the classes, or the range of y."""
+        """The targets of each run; the first call of a fit records the classes, or the range of y."""
         raise NotImplementedError
 
     # ---- learning
@@ -116,7 +116,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         return np.sort(order[held:]), np.sort(order[:held])
 
     def _sweep(self, X: Any, y: np.ndarray, weight: np.ndarray | None, which: int) -> SingleIndexProblem:
-        """The training rows (0) or the held-out ones (1) as played."""
+        """The training rows (0) or the held-out rows (1) as they were used."""
         rows = None if self._rows is None else self._rows[which]
         if rows is not None:
             X, y, weight = X[rows], y[rows], None if weight is None else weight[rows]
@@ -134,7 +134,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
 
     @property
     def facts_(self) -> Any:
-        """Facts of the rounds, a round being a pass; for one-vs-rest a list, in the order of ``classes_``."""
+        """Counts and sums over the rounds; for one-vs-rest a list, in the order of ``classes_``."""
         check_is_fitted(self)
         return one_or_all(self._facts)
 
@@ -147,7 +147,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
 
     @property
     def best_round_(self) -> Any:
-        """The round, from 1, whose iterate predicts."""
+        """The round, counted from 1, whose iterate is used to predict."""
         check_is_fitted(self)
         return one_or_all([h.best + 1 for h in self.histories_])
 
@@ -156,7 +156,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         return np.array([h.w for h in self.histories_]) / self.x_scale_
 
     def _means(self, X: Any) -> np.ndarray:
-        """What each run predicts, one column per run."""
+        """The predictions of each run, one column per run."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         data = Data(X, np.zeros(X.shape[0]), None, float(self._intercept))
@@ -167,7 +167,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
     def certify(
         self, X: Any, y: Any, sample_weight: Any = None, *, planted: Any = None, u: Any = None
     ) -> Certificate | Certificates:
-        """Return the certificate of the rounds: their losses, what the theorem promises, and whether it applies.
+        """Return the certificate of the rounds: their losses, the bound of the theorem, and whether it applies.
 
         Parameters
         ----------
@@ -178,10 +178,10 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         sample_weight : array-like of shape (n_rows,), default=None
             Weights as in `fit`.
         planted : array-like of shape (n_weights,), default=None
-            The w* with y = u(w*.x), to be checked on the rows, the intercept's weight last. Without one Isotron is
-            UNCHECKABLE, and GLM-tron is certified in its matching loss.
+            The w* with y = u(w*.x), the intercept's weight last; it is checked on the rows. Without it, the verdict for
+            Isotron is UNCHECKABLE, and GLM-tron is certified in its matching loss.
         u : array-like of shape (n_weights,), default=None
-            For GLM-tron, a comparator to take instead of the best in hindsight.
+            For GLM-tron, a comparator to use instead of the best in hindsight.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class RoundsRegressorMixin(RoundsMixin, TargetsMixin, LinearRegressorMixin, Regr
         return [(target - self.y_offset_) / self.y_scale_]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return what the best iterate predicts for each row, through its link.
+        """Return the predictions of the best iterate, through its link.
 
         Parameters
         ----------

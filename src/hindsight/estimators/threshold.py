@@ -1,4 +1,4 @@
-"""The discriminative approach at its simplest: a threshold on one feature."""
+"""The simplest discriminative classifier: a threshold on one feature."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class ThresholdClassifier(
     ClassifierMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
 ):
-    """Binary classifier by the threshold on one feature that errs least on the rows given.
+    """Binary classifier by the threshold on one feature that makes the fewest errors on the training rows.
 
     This is exact empirical risk minimisation over all features, thresholds and sides [2]_: either class may be the one
-    above. Ties go to the lowest feature, then to ``classes_[1]`` above the threshold, then to the smallest threshold.
-    It lies midway between two values seen, or at −inf or inf where one class for all errs least.
+    above the threshold. Ties go to the lowest feature index, then to ``classes_[1]`` above the threshold, then to the
+    smallest threshold. The threshold lies midway between two observed values, or at −inf or inf if predicting one class
+    for all rows is best.
 
     On i.i.d. rows, with probability 1 − δ and for all thresholds, sides and n features at once, the risk R and its
-    estimate R̂ from m rows differ by at most √(2 ln(4n/δ)/m): the errors are a sum of two (sub-)distribution
-    functions, each within √(ln(2/δ')/(2m)) of its sample's [1]_, and there are 2n of them. No data can show that rows
+    estimate R̂ from m rows differ by at most √(2 ln(4n/δ)/m): the errors are a sum of two (sub-)distribution functions,
+    each within √(ln(2/δ')/(2m)) of its empirical counterpart [1]_, and there are 2n of them. No data can show that rows
     are i.i.d.
 
     Parameters
@@ -49,9 +50,9 @@ class ThresholdClassifier(
     threshold_ : float
         The threshold.
     above_ : object
-        The class of values above it.
+        The class predicted above the threshold.
     errors_ : int
-        Mistakes on the rows.
+        Mistakes on the training rows.
     risk_ : float
         Their fraction R̂.
     bound_ : float
@@ -61,7 +62,7 @@ class ThresholdClassifier(
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------
@@ -98,7 +99,7 @@ class ThresholdClassifier(
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Find the threshold; on an error the estimator is as before the call.
+        """Find the best threshold; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
@@ -152,7 +153,8 @@ class ThresholdClassifier(
         return int(self.feature)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return how far the feature is on the side of ``classes_[1]``: above 0 there, at most 0 on the other.
+        """Return the signed distance of the feature from the threshold: above 0 on the side of ``classes_[1]``,
+        otherwise at most 0.
 
         Parameters
         ----------

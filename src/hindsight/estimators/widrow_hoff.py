@@ -11,40 +11,39 @@ from .online_regressor import OnlineRegressor
 class WidrowHoffRegressor(OnlineRegressor):
     """Linear regression by the Widrow-Hoff rule, also known as least mean squares.
 
-    In each round the weights step against the residual [1]_: w -= eta (w.x - y) x. The implicit form takes the
-    residual at the new weights instead, which multiplies the step by 1/(1 + eta |x|^2) and makes it safe at any rate
-    [3]_.
+    In each round w -= eta (w.x - y) x [1]_. The implicit form evaluates the residual w.x - y at the new weights
+    instead, which multiplies the step by 1/(1 + eta |x|^2) and makes it stable at any rate [3]_.
 
-    The cumulative square loss L of the explicit rule is at most L_u/(1 - eta X2^2) + |u|^2/eta for every u, where L_u
-    is the loss of u and X2 the largest |x|, while eta X2^2 < 1 [2]_. For the implicit rule the sum of the squared
-    residuals, each over 1 + eta |x|^2, is at most L_u + |u|^2/eta at any rate. `certify` checks this on the rows of a
-    run.
+    The cumulative square loss L of the explicit rule is at most L_u/(1 - eta X2^2) + |u|^2/eta for every u if eta X2^2
+    < 1, where L_u is the loss of u and X2 the largest |x| [2]_. For the implicit rule the sum of the squared residuals,
+    each divided by 1 + eta |x|^2, is at most L_u + |u|^2/eta at any rate. `certify` checks this on the rows of a run.
 
-    The 2 of the gradient of (w.x - y)^2 is left out of the rate: ``WidrowHoffRegressor(eta)`` takes the steps of
-    ``DescentRegressor("square", eta=eta / 2, update=update)``.
+    The factor 2 in the gradient of (w.x - y)^2 is absorbed into the rate: ``WidrowHoffRegressor(eta)`` takes the steps
+    of ``DescentRegressor("square", eta=eta / 2, update=update)``.
 
     Parameters
     ----------
     eta : float, default=0.1
         Learning rate, above 0.
     update : {"implicit", "explicit"}, default="implicit"
-        Whether the residual is taken at the new weights or at the old ones.
+        Whether the residual is evaluated at the new weights ("implicit") or at the old ones ("explicit").
     power : float, default=0.0
         Exponent of the rates ``eta * t**-power`` in round t; 0 keeps them constant.
     rates : array-like of shape (n_rounds,), default=None
-        Rates given one per round, instead of `eta` and `power`.
+        Learning rates, one per round, instead of `eta` and `power`.
     average : {"before", "after"} or None, default=None
-        What predicts: None the last weights, "before" the mean of w_1, ..., w_T, "after" that of w_2, ..., w_(T+1).
+        The weights used to predict: None for the last ones, "before" for the mean of w_1, ..., w_T, "after" for the
+        mean of w_2, ..., w_(T+1).
     fit_intercept : bool, default=True
-        Whether a constant coordinate 1 joins every row; it counts in the norms.
+        Whether to append a constant coordinate 1 to every row; it counts in the norms.
     passes : int, default=1
-        How many times `fit` goes through the rows, in the order given.
+        Number of passes over the rows in `fit`, in the order given.
     start : array-like of shape (n_weights,), default=None
         The weights w_1, the intercept's last; None is 0.
     keep_margins : bool, default=False
         Whether to keep the margin of each row before its update, as ``margins_``.
     interval : float, default=None
-        The part of rows that `predict_interval` is to cover, between 0 and 1; None makes no intervals.
+        Fraction of the rows that `predict_interval` has to cover, between 0 and 1; None makes no intervals.
 
     Attributes
     ----------
@@ -53,7 +52,7 @@ class WidrowHoffRegressor(OnlineRegressor):
     intercept_ : float
         Weight of the constant coordinate; 0 without one.
     facts_ : Facts
-        What was counted and summed over the rounds so far.
+        Counts and sums over the rounds so far.
     margins_ : ndarray of shape (n_rows,)
         Margins of the rows of the last call, each before its update; only with ``keep_margins=True``.
     certificate_ : Certificate
@@ -61,7 +60,7 @@ class WidrowHoffRegressor(OnlineRegressor):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where the rows had names.
+        Names of the features, if the rows had names.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What every estimator has: all or nothing in a fit, one file, a card in notebooks; and `fit` as a fresh start."""
+"""What every estimator has: fits that change nothing if they fail, saving, a card in notebooks; and `fit`."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that a
 
 
 def register_estimator(cls: type) -> None:
-    """Let estimators of a class of this package be saved; a class of user code registers itself, with `storable`.
+    """Make estimators of a class of this package savable; user code registers its own classes with `storable`.
 
-    What a fit leaves is checked by the ``_check_saved`` of the mixins that bring it.
+    Fitted attributes are checked by the ``_check_saved`` of the mixins that define them.
     """
     if cls.__module__.startswith(f"{PACKAGE}."):
         storable(cls, check=partial(check_estimator, cls), where=PACKAGE, omit=TEMPORARY, file="estimator")
 
 
 def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
-    """Refuse the fields of a saved estimator that lack a parameter, or whose features are not counted or not named."""
+    """Refuse saved fields if a parameter is missing, or the number or the names of features are wrong."""
     parameters = cls().get_params(deep=False)
     for name in LATER:
         if name in parameters:
@@ -56,22 +56,22 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
 
 
 class EstimatorMixin:
-    """Fits that change nothing where they fail, saving to one file, and a card above scikit-learn's diagram.
+    """Fits that change nothing if they fail, saving to one file, and a card above scikit-learn's diagram.
 
-    Every class that has it is known to files by its public name.
+    Every subclass is registered for saving under its public name.
     """
 
     _private_state: tuple[str, ...] = ()  # attributes of a fit whose names do not end in an underscore
 
     def _take_parameters(self, given: dict[str, Any]) -> None:
-        """Keep the parameters of a constructor, of which these are the ``locals()``, as attributes of their names."""
+        """Store the parameters of a constructor, given as its ``locals()``, as attributes of the same names."""
         for name, value in given.items():
             if name != "self":
                 setattr(self, name, value)
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
-        """Put every attribute back if an exception leaves the block; objects that they refer to must not change."""
+        """Restore every attribute if an exception leaves the block; the objects they refer to must not be modified."""
         kept = dict(vars(self))
         try:
             yield
@@ -81,12 +81,12 @@ class EstimatorMixin:
             raise
 
     def _forget_fit(self) -> None:
-        """Remove what an earlier fit left."""
+        """Remove the attributes of an earlier fit."""
         for name in [k for k in vars(self) if k.endswith("_") or k in self._private_state]:
             delattr(self, name)
 
     def _run_labels(self) -> list[str | None]:
-        """What each run is called in certificates."""
+        """The label of each run in certificates."""
         return [None]
 
     # ---- files
@@ -122,26 +122,26 @@ class EstimatorMixin:
 
 
 class FitMixin(EstimatorMixin):
-    """`fit` as a fresh start: either it succeeds, or the estimator is as it was.
+    """`fit` from scratch: either it succeeds, or the estimator is unchanged.
 
-    An estimator writes `_fit`, which learns from nothing, and `certify`.
+    Subclasses implement `_fit`, which learns from scratch, and `certify`.
     """
 
     certificate_: Any
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, certify: bool = False) -> Self:
-        """Learn from these rows, forgetting any earlier ones; on an error the estimator is as before the call.
+        """Learn from these rows, forgetting any earlier ones; if it raises, the estimator is unchanged.
 
         Parameters
         ----------
         X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), or source
-            Rows, in the order in which they are learnt; what `hindsight.open_source` opened is read into memory.
+            Rows, in the order in which they are learnt; a source from `hindsight.open_source` is read into memory.
         y : array-like of shape (n_rows,), default=None
             Targets or labels; None with a source that has them.
         sample_weight : array-like of shape (n_rows,), default=None
             Weight of each row, which multiplies its loss; None is 1.
         certify : bool, default=False
-            Whether to also make the certificate, as ``certificate_``.
+            Whether to also compute the certificate and store it as ``certificate_``.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class FitMixin(EstimatorMixin):
         return self
 
     def _drop_certificate(self) -> None:
-        """Forget a certificate that does not speak of all rounds any more."""
+        """Drop a certificate that does not cover all rounds any more."""
         self.__dict__.pop("certificate_", None)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -168,15 +168,15 @@ class FitMixin(EstimatorMixin):
         raise NotImplementedError
 
     def report(self, path: str | os.PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> None:
-        """Write a report of the training as one HTML page that loads nothing.
+        """Write a report of the training as one self-contained HTML page.
 
-        The rows are played again, for the certificate, which is kept as ``certificate_``, and for the course of the
-        run.
+        The run is replayed over the rows to compute the certificate, which is stored as ``certificate_``, and the
+        curves.
 
         Parameters
         ----------
         path : str or path-like
-            The file; one that exists is replaced.
+            The file; an existing one is overwritten.
         X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
             The rows the model was trained on, in that order (all `partial_fit` calls together).
         y : array-like of shape (n_rows,)
@@ -189,13 +189,13 @@ class FitMixin(EstimatorMixin):
         MismatchError
             If these are not the rows of the run.
         ValueError
-            If the file cannot be written, or the model has met a single class.
+            If the file cannot be written, or the model has seen only one class.
         """
         import_module(PACKAGE).report(self, path, X, y, sample_weight)
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
-    """The last step of a pipeline, and the rows as it saw them; another model and its rows as they are."""
+    """The last step of a pipeline, and the rows as it saw them; any other model and its rows are returned unchanged."""
     steps = getattr(model, "steps", None)
     if steps is None or hasattr(model, "certify"):
         return model, X
@@ -212,7 +212,7 @@ def all_rows(source: Any) -> tuple[Any, Any, Any]:
 
 
 def estimator_card(model: Any) -> str:
-    """The card of a fitted estimator; nothing where it is not fitted."""
+    """The card of an estimator; empty if it is not fitted."""
     if not any(name.endswith("_") and not name.startswith("_") for name in vars(model)):
         return ""
     certificate: Any = getattr(model, "certificate_", None)
@@ -228,7 +228,7 @@ def estimator_card(model: Any) -> str:
 
 
 def before_each(runs: list[Any], classes: Any) -> str:
-    """How good the predictions were that were made before each row was learnt, after a colon."""
+    """The quality of the progressive predictions (each made before its row was learnt), after a colon."""
     facts = [run.facts for run in runs]
     weight = facts[0].weight or 1.0
     if len(runs) > 1:
@@ -242,7 +242,7 @@ def before_each(runs: list[Any], classes: Any) -> str:
 
 
 def facts_of(model: Any) -> list[str]:
-    """What was learnt from, in a few words."""
+    """A short description of the training data."""
     out = []
     if hasattr(model, "n_features_in_"):
         out.append(f"{model.n_features_in_:,} features")

@@ -1,8 +1,8 @@
-"""Labels of classes, and classes that count more than others: their weight multiplies those of their rows.
+"""Class labels, and class weights, which multiply the weights of the rows of a class.
 
-Balanced weights make all classes count alike: a row of a class with n_k of n rows counts n/(K n_k). `fit` takes these
-numbers from all its rows. Rows that come later, or one by one, count by the rows so far, each with itself among them
-and K the number of classes met. Rows of weight 0 are not counted.
+Balanced weights give all K classes the same total weight: a row of a class with n_k of n rows has the weight n/(K n_k).
+`fit` counts all its rows. For rows that come later, or one by one, the counts are those of the rows so far including
+the row itself, and K is the number of classes seen. Rows of weight 0 are not counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FITTED = {"runs_", "histories_", "halfspaces_", "threshold_", "classifier_"}  # 
 
 
 class LabelsMixin:
-    """Labels read and coded by their place among `classes_`."""
+    """Labels, read and encoded by their index in `classes_`."""
 
     classes_: np.ndarray
 
@@ -38,7 +38,7 @@ class LabelsMixin:
             want(known and len(set(classes.tolist())) == classes.size, "`classes_` must be different labels")
 
     def _labels(self, X: Any, y: Any, known: bool = False) -> np.ndarray:
-        """The labels as an array; where the classes are `known`, any value that is no label is found when coding."""
+        """The labels as an array; if the classes are `known`, invalid labels are found by encoding them."""
         require_y(self, y)
         refuse_masked(y, "y")
         y = np.asarray(column_or_1d(y, warn=True))
@@ -52,19 +52,19 @@ class LabelsMixin:
         return y
 
     def _set_classes(self, labels: Any) -> None:
-        """Declare the classes: those among the labels, of which there must be two."""
+        """Declare the classes that occur in the labels; there must be at least two."""
         known = isinstance(labels, np.ndarray) and labels.dtype.kind in "biuf"  # checked by `_labels`
         self.classes_ = np.unique(labels) if known else unique_labels(labels)
         if len(self.classes_) < 2:
             raise ValueError(f"there must be at least two classes, got one class: {self.classes_.item(0)!r}")
 
     def _same_classes(self, classes: Any) -> None:
-        """Refuse classes that are not those declared before."""
+        """Refuse classes other than those declared before."""
         if classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
             raise ValueError(f"classes={classes!r} is not the same as declared before: {self.classes_.tolist()}")
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        """The place of each label among the classes."""
+        """The index of each label in `classes_`."""
         codes = encode_labels(y, self.classes_)
         if codes.size and codes.min() < 0:
             row = int(codes.argmin())
@@ -72,34 +72,34 @@ class LabelsMixin:
         return codes
 
     def _run_targets(self, y: np.ndarray, targets: str, runs: int | None = None) -> list[np.ndarray]:
-        """For each run, which of so many have what they take for a label: "sign" or "unit"."""
+        """The targets of each run, as -1 and 1 ("sign") or 0 and 1 ("unit")."""
         return targets_of_runs(self._codes(y), len(self.classes_), targets, runs)
 
     def _run_labels(self) -> list[str | None]:
-        """What each run is called in certificates."""
+        """The label of each run in certificates."""
         return [None] if run_count(len(self.classes_)) == 1 else [str(label) for label in self.classes_]
 
 
 class Weigher:
-    """The weight of each row by its class, for rows that come in any number of pieces.
+    """Weights of rows by their class, for rows that come in chunks.
 
     Parameters
     ----------
     each : ndarray or None
-        The weight of each class; None balances them.
+        The weight of each class; None stands for balanced weights.
     counts : ndarray
-        Rows of each class that came before.
+        Earlier rows of each class.
     fit_counts : ndarray
-        Rows of each class that `fit` had.
+        Rows of each class in `fit`.
     fit_rows : int, default=0
-        How many of the rows to come are those of `fit`.
+        How many of the following rows are those of `fit`.
     """
 
     def __init__(self, each: np.ndarray | None, counts: np.ndarray, fit_counts: np.ndarray, fit_rows: int = 0) -> None:
         self.each, self.counts, self.fit_counts, self.fit_rows = each, counts.astype(np.float64), fit_counts, fit_rows
 
     def weigh(self, codes: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-        """The weights of rows of these classes, times those given."""
+        """The weights of rows of these classes, multiplied by the given weights."""
         own = np.ones(codes.size) if weight is None else np.asarray(weight, np.float64)
         if self.each is not None:
             return own * self.each[codes]
@@ -109,7 +109,7 @@ class Weigher:
         return own * np.concatenate((first, rest))
 
     def of_fit(self, codes: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Weights by the classes of all rows of `fit`."""
+        """Weights by the class counts of all rows of `fit`."""
         self.counts = self.counts + np.bincount(codes[own > 0.0], minlength=self.counts.size)
         met = self.fit_counts > 0.0
         each = np.divide(self.fit_counts.sum(), met.sum() * self.fit_counts, out=np.zeros(met.size), where=met)
@@ -117,7 +117,7 @@ class Weigher:
         return out
 
     def later(self, codes: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Weights by the classes of the rows so far."""
+        """Weights by the class counts of the rows so far."""
         out, on = np.zeros(codes.size), own > 0.0
         some = codes[on]
         order = np.argsort(some, kind="stable")
@@ -132,7 +132,7 @@ class Weigher:
 
 
 class ClassWeightMixin:
-    """Weights of classes; without the parameter `class_weight` all are 1."""
+    """Class weights; without the parameter `class_weight` all are 1."""
 
     class_weight: Any = None
     classes_: np.ndarray
@@ -153,7 +153,7 @@ class ClassWeightMixin:
         return self.class_weight is not None
 
     def _weigher(self, fresh: bool) -> Weigher:
-        """What weighs the next rows; `fresh`: those of all calls from the first row on, as they were weighed."""
+        """The `Weigher` of the next rows; if `fresh`, of all rows from the first one on, as they were weighted."""
         none = np.zeros(len(self.classes_))
         fit_counts = getattr(self, "fit_counts_", none)
         if fresh:
@@ -161,7 +161,7 @@ class ClassWeightMixin:
         return Weigher(self._weight_of_each(), getattr(self, "class_counts_", none), fit_counts)
 
     def _weight_of_each(self) -> np.ndarray | None:
-        """The weight of each class, 1 where none is given; None where they are balanced."""
+        """The weight of each class, 1 by default; None if they are balanced."""
         given = self.class_weight
         if isinstance(given, str) and given == "balanced":
             return None
@@ -172,7 +172,7 @@ class ClassWeightMixin:
         return np.array([float(given.get(label, 1.0)) for label in self.classes_.tolist()])
 
     def _check_class_weight(self) -> None:
-        """Refuse weights of classes that there are not."""
+        """Refuse weights of unknown classes."""
         if isinstance(self.class_weight, Mapping):
             unknown = set(self.class_weight) - set(self.classes_.tolist())
             if unknown:
@@ -181,13 +181,13 @@ class ClassWeightMixin:
                 )
 
     def _begin_counts(self, codes: np.ndarray, weight: np.ndarray | None) -> None:
-        """Count the rows of a fit before they are weighed."""
+        """Count the rows of a fit before they are weighted."""
         on = slice(None) if weight is None else weight > 0.0
         self.fit_counts_ = np.bincount(codes[on], minlength=len(self.classes_)).astype(np.float64)
         self.fit_rows_ = codes.size
 
     def _place_counts(self, before: np.ndarray) -> None:
-        """Give the counts the places of the classes, once some have joined those `before`."""
+        """Reorder the counts after classes were added to those `before`."""
         places = np.searchsorted(self.classes_, before)
         for name in COUNTS:
             if name in self.__dict__:

@@ -1,4 +1,4 @@
-"""Linear weights, what is read off them, and what margins predict through the link of a loss."""
+"""Linear weights, the attributes derived from them, and predictions from margins through the link of a loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rows import RowsMixin
 
 
 class LinearMixin(RowsMixin):
-    """Margins of rows by weights that `_weights` gives, one row per run, the intercept's last."""
+    """Margins of rows by the weights of `_weights`, one row per run, the intercept's last."""
 
     def _weights(self) -> np.ndarray:
         raise NotImplementedError
@@ -37,7 +37,7 @@ class LinearMixin(RowsMixin):
 
 
 class LinearRegressorMixin(LinearMixin):
-    """The weights of a single run, and predictions by its margin, through the link of its loss."""
+    """The weights of a single run, and predictions from its margin through the link of its loss."""
 
     runs_: list[Any]
 
@@ -52,7 +52,7 @@ class LinearRegressorMixin(LinearMixin):
         return float(self._weights()[0, -1]) if self._intercept else 0.0
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return what the model predicts for each row: its margin, through the link where there is one.
+        """Return the prediction for each row: its margin, through the link of the loss if it has one.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class LinearRegressorMixin(LinearMixin):
 
 
 class LinearClassifierMixin(LinearMixin):
-    """The weights of one run for two classes, of one run per class for more."""
+    """The weights of one run for two classes, or of one run per class for more."""
 
     @property
     def coef_(self) -> np.ndarray:
@@ -83,7 +83,7 @@ class LinearClassifierMixin(LinearMixin):
 
 
 class MarginClassifierMixin(LinearClassifierMixin):
-    """The class that margins choose."""
+    """Prediction of classes from margins."""
 
     classes_: np.ndarray
 
@@ -98,7 +98,7 @@ class MarginClassifierMixin(LinearClassifierMixin):
         Returns
         -------
         margins : ndarray of shape (n_rows,) or (n_rows, n_classes)
-            For two classes one per row, above 0 for ``classes_[1]``; otherwise one per row and class.
+            For two classes one per row, which is above 0 for ``classes_[1]``; otherwise one per row and class.
         """
         z = self._margins(X)
         if len(self.classes_) == 2:
@@ -122,7 +122,7 @@ class MarginClassifierMixin(LinearClassifierMixin):
 
 
 def has_probabilities(estimator: Any) -> bool:
-    """Whether the loss of a classifier gives probabilities; an error where it does not."""
+    """Whether the loss of a classifier gives probabilities; raises an error if not."""
     if estimator.loss != "logistic":
         raise AttributeError(f"probabilities need loss='logistic', not {estimator.loss!r}")
     return True
@@ -138,7 +138,7 @@ class LogisticProbabilityMixin:
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes through the logistic link.
 
-        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+        The probabilities of one-vs-rest runs are normalised to sum to 1. Only with ``loss="logistic"``.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rows, their weights and targets that are numbers, as scikit-learn's estimators take them."""
+"""Rows, sample weights and numeric targets, as scikit-learn's estimators take them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOATS = [np.float64, np.float32]
 
 
 class RowsMixin:
-    """Rows from arrays, sparse matrices and dataframes, with the number and the names of the features checked."""
+    """Rows from arrays, sparse matrices and dataframes; checks the number and names of features."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray
@@ -32,9 +32,9 @@ class RowsMixin:
         return tags
 
     def _read(self, X: Any, reset: bool, *, ordered: bool = True, **checks: Any) -> Any:
-        """X as a float array or CSR matrix, without a copy where it is one already; `reset` notes its features.
+        """X as a float array or CSR matrix, without a copy if it is one already; `reset` records its features.
 
-        A sparse one is `checked` before anything reads it, with its column indices unless they need not be `ordered`.
+        A sparse matrix is `checked` before it is read, and its column indices as well unless `ordered` is False.
         """
         checks |= {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": FLOATS}
         if self._takes_sparse and hasattr(X, "tocsr"):
@@ -48,15 +48,15 @@ class RowsMixin:
         return check_array(frame.to_numpy(), **checks)
 
     def _matrix(self, X: Any, reset: bool) -> Any:
-        """X as `_read` gives it, with values that may not be finite and indices that may not be in order.
+        """X as `_read` returns it, without checks for finite values and sorted indices.
 
-        What learns finds both while it reads the rows; another pass over them would double the time.
+        Learning checks both while it reads the rows; another pass over them would double the time.
         """
         return self._read(X, reset, ordered=False, ensure_all_finite=False)
 
     @property
     def _feature_names(self) -> Sequence[Any] | None:
-        """Names of the features for errors; None where they have none."""
+        """Names of the features for error messages; None if they have none."""
         return getattr(self, "feature_names_in_", None)
 
 
@@ -73,12 +73,12 @@ class TargetsMixin:
         return np.ascontiguousarray(y, np.float64)
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
-        """For each run, the targets as it sees them."""
+        """The targets of each run, as it sees them."""
         return [self._target(X, y)]
 
 
 class BoundNotScoreMixin:
-    """For estimators whose theorems promise a bound, not a good score on any data at the default parameters."""
+    """For estimators whose theorems give a bound, not a good score on any data with default parameters."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -87,13 +87,13 @@ class BoundNotScoreMixin:
 
 
 def require_y(estimator: Any, y: Any) -> None:
-    """Refuse a missing y in the words that scikit-learn asks for."""
+    """Refuse a missing y, in the words that scikit-learn requires."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
 
 
 def check_columns(frame: Any) -> None:
-    """Refuse a dataframe with a column that holds no numbers, naming it."""
+    """Refuse a dataframe with a column that is not numeric; the error names it."""
     for name, kind in frame.schema.items():
         if kind in (nw.String, nw.Categorical, nw.Enum, nw.Date, nw.Datetime, nw.Duration, nw.Time):
             held = next((value for value in frame[name].head(100).to_list() if value is not None), None)
@@ -104,7 +104,7 @@ def check_columns(frame: Any) -> None:
 
 
 def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
-    """The weights of the rows as float64; None stands for 1 throughout."""
+    """The sample weights as float64; None means that all are 1."""
     if sample_weight is None:
         return None
     count = X.shape[0]
@@ -121,7 +121,7 @@ def read_weights(sample_weight: Any, X: Any) -> np.ndarray | None:
 
 
 def check_finite(X: np.ndarray) -> None:
-    """Refuse an array with a value that is not finite, naming its row and column."""
+    """Refuse an array with a value that is not finite; the error names its row and column."""
     if not np.isfinite(X).all():
         row, column = np.argwhere(~np.isfinite(X))[0].tolist()
         value = "NaN" if np.isnan(X[row, column]) else repr(float(X[row, column]))

@@ -1,4 +1,4 @@
-"""Several runs of one estimator: their facts, the rows as each saw them, and intervals of their predictions."""
+"""The runs of one estimator: their facts, the rows as each run saw them, and prediction intervals."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def one_or_all(values: Sequence[Any]) -> Any:
-    """The value of the only run, or the values of all."""
+    """The value itself if there is one run, otherwise the list of values."""
     return values[0] if len(values) == 1 else values
 
 
 def starts_of(start: Any, count: int, what: str = "learners") -> list[np.ndarray | None]:
-    """The weights at which each of so many runs starts; None is where its geometry does."""
+    """The initial weights of each of `count` runs; None for those of the geometry."""
     starts = [None] * count if start is None else list(np.atleast_2d(np.asarray(start, np.float64)))
     if len(starts) != count:
         raise ValueError(f"start must have one row for each of the {count} {what}, got {len(starts)}")
@@ -36,7 +36,7 @@ def starts_of(start: Any, count: int, what: str = "learners") -> list[np.ndarray
 
 
 def check_runs(fields: dict[str, Any], kind: type) -> None:
-    """Refuse runs that are not all of this class and alike, or that have no room for the features."""
+    """Refuse runs unless all are of this class and alike, with room for the features."""
     if "runs_" not in fields:
         return
     runs, features = fields["runs_"], fields.get("n_features_in_")
@@ -52,7 +52,7 @@ def check_runs(fields: dict[str, Any], kind: type) -> None:
 
 
 class RunsMixin(EstimatorMixin, RowsMixin):
-    """What an estimator shows of its runs; it writes `_seen`."""
+    """The public attributes of the runs of an estimator; subclasses implement `_seen`."""
 
     runs_: list[Any]
     fit_intercept: bool
@@ -62,16 +62,16 @@ class RunsMixin(EstimatorMixin, RowsMixin):
 
     @property
     def facts_(self) -> Any:
-        """Facts of the run so far; for one-vs-rest a list, in the order of ``classes_``.
+        """Counts and sums over the rounds so far; for one-vs-rest a list, in the order of ``classes_``.
 
-        Their loss is what the learner is judged by: for Widrow-Hoff and its kin the squared error.
+        Their loss is the one in the learner's certificate: the squared error for Widrow-Hoff and similar learners.
         """
         check_is_fitted(self)
         return one_or_all([self._judged(run) for run in self.runs_])
 
     @property
     def total_facts_(self) -> Any:
-        """Facts of all runs together."""
+        """Counts and sums over all runs together."""
         check_is_fitted(self)
         first, *rest = (self._judged(run) for run in self.runs_)
         return sum(rest, first)
@@ -81,11 +81,11 @@ class RunsMixin(EstimatorMixin, RowsMixin):
         return replace(facts, loss=facts.square) if getattr(run.learner, "score", "loss") == "square" else facts
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
-        """For each run, the targets as it sees them."""
+        """The targets of each run, as it sees them."""
         raise NotImplementedError
 
     def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
-        """The rows as run k saw them; `X` may be a callable that gives a fresh iterator of chunks at each call."""
+        """The rows as run k saw them; `X` may be a callable that returns a fresh iterator of chunks at each call."""
         bias = self.runs_[k].bias
         if callable(X):
 
@@ -100,14 +100,14 @@ class RunsMixin(EstimatorMixin, RowsMixin):
 
 
 class CoverageMixin:
-    """What regressors and classifiers share: a tracker at the first run, if `interval` asks for one."""
+    """What regressors and classifiers share: a coverage tracker, attached to the first run if `interval` is given."""
 
     interval: float | None = None
     average: str | None
     runs_: list[Any]
 
     def _cover(self) -> None:
-        """Have new runs make intervals, where they are asked for."""
+        """Attach a coverage tracker to new runs if `interval` is given."""
         if self.interval is not None:
             from ...online.coverage import cover
 
@@ -124,19 +124,20 @@ class CoverageMixin:
 
     @property
     def coverage_(self) -> CoverageCertificate:
-        """How the intervals of all rows so far covered, each made before its row was learnt; see
-        `hindsight.CoverageCertificate`."""
+        """The `hindsight.CoverageCertificate` of the intervals so far, each made before its row was learnt."""
         from ...certificates.coverage import certify_coverage
 
         return certify_coverage(self._tracker, hasattr(self, "classes_"))
 
 
 class IntervalsMixin(CoverageMixin):
-    """Ranges of the predictions of a regressor."""
+    """Prediction intervals of a regressor."""
 
     def predict_interval(self, X: Any) -> np.ndarray:
-        """Return a range for the target of each row: of rows that are learnt from afterwards, one after the other, the
-        part `interval` lies within theirs.
+        """Return a prediction interval for each row.
+
+        About the fraction `interval` of the rows is covered, whatever the rows, if each one is learnt after it was
+        predicted.
 
         Parameters
         ----------
@@ -146,19 +147,19 @@ class IntervalsMixin(CoverageMixin):
         Returns
         -------
         intervals : ndarray of shape (n_rows, 2)
-            The lowest and the highest value; infinite where no finite range would keep the promise.
+            The lowest and the highest value; infinite if no finite interval would keep the guarantee.
         """
         half = self._tracker.half
         middle = self.predict(X)  # type: ignore[attr-defined]
         return np.column_stack([middle - half, middle + half])
 
     def predict_interval_one(self, x: Any) -> tuple[float, float]:
-        """Return a range for the target of one row.
+        """Return a prediction interval for one row.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row. A name that was never learnt has weight 0.
+            The row. Names that were never learnt are ignored.
 
         Returns
         -------
@@ -170,13 +171,15 @@ class IntervalsMixin(CoverageMixin):
 
 
 class SetsMixin(CoverageMixin):
-    """Sets of labels, and probabilities of single rows, of a classifier whose loss may give them."""
+    """Prediction sets and probabilities of single rows, for classifiers whose loss gives probabilities."""
 
     classes_: np.ndarray
 
     def predict_set(self, X: Any) -> list[tuple[Any, ...]]:
-        """Return a set of labels for each row: of rows that are learnt from afterwards, one after the other, the part
-        `interval` has its label among its own.
+        """Return a prediction set, as a tuple of labels, for each row.
+
+        About the fraction `interval` of the rows has its label in its set, whatever the rows, if each one is learnt
+        after it was predicted.
 
         Parameters
         ----------
@@ -186,23 +189,23 @@ class SetsMixin(CoverageMixin):
         Returns
         -------
         sets : list of tuple
-            The labels, in the order of ``classes_``; there may be none.
+            The labels, in the order of ``classes_``; a set may be empty.
         """
         half = self._tracker.half
         return self._sets(np.atleast_2d(self.decision_function(X).T).T, half)  # type: ignore[attr-defined]
 
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
-        """Return a set of labels for one row.
+        """Return a prediction set, as a tuple of labels, for one row.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row. A name that was never learnt has weight 0.
+            The row. Names that were never learnt are ignored.
 
         Returns
         -------
         labels : tuple
-            In the order of ``classes_``; there may be none.
+            In the order of ``classes_``; may be empty.
         """
         half = self._tracker.half
         z, _ = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
@@ -212,17 +215,17 @@ class SetsMixin(CoverageMixin):
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return the probability of each class for one row.
 
-        Those of one-vs-rest runs are scaled to sum to 1. Only with ``loss="logistic"``.
+        The probabilities of one-vs-rest runs are normalised to sum to 1. Only with ``loss="logistic"``.
 
         Parameters
         ----------
         x : mapping or array-like of shape (n_features,)
-            The row. A name that was never learnt has weight 0.
+            The row. Names that were never learnt are ignored.
 
         Returns
         -------
         probabilities : dict of object to float
-            By class, in the order of ``classes_``.
+            The probability of each class, in the order of ``classes_``.
         """
         one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
         classes = self.__dict__.get("classes_")

@@ -1,4 +1,4 @@
-"""Rows that come one at a time, as dicts or 1-D arrays."""
+"""Learning and predicting rows one at a time, as dicts or 1-D arrays."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class LockOfEach:
 class SingleRowMixin:
     """Learning and predicting one row with every run.
 
-    Names of dicts get their column at first sight, where the geometry of the learner can grow. Any thread may learn or
-    predict a row: what one compiled call cannot do (see `One`) is done `_alone`.
+    A name in a dict gets its column when it first appears, if the geometry of the learner can grow. Any thread may
+    learn or predict a row: work that one compiled call cannot do (see `One`) is done under a lock, by `_alone`.
     """
 
     _lock = LockOfEach()
@@ -73,11 +73,11 @@ class SingleRowMixin:
 
     @property
     def _declared(self) -> Any:
-        """The names of features that were declared, or None."""
+        """The declared names of the features, or None."""
         return getattr(self, "features", None)
 
     def _first_row(self, x: Any, count: int) -> None:
-        """Start runs for a first row that came by itself."""
+        """Start the runs for a first row that is learnt by itself."""
         features = self._declared
         if has_names(x):
             if features is None and not self._learner().geometry.can_grow:
@@ -91,7 +91,7 @@ class SingleRowMixin:
         self._begin(self.n_features_in_, count)
 
     def _alone(self, do: Callable[..., Any], *arguments: Any) -> Any:
-        """Do something while no other thread learns or predicts a single row."""
+        """Call a function while no other thread learns or predicts a single row."""
         with self._lock:
             one = self.__dict__.get("_swift")
             if one is not None:
@@ -105,7 +105,7 @@ class SingleRowMixin:
                     one.alive[0] = 1
 
     def _learn_one(self, x: Any, targets: list[float], weight: float) -> None:
-        """Play one row with every run, alone; on an error each is as it was, and so are the names."""
+        """Play one row with every run, under the lock; on an error the runs and the names are restored."""
         self._check_one(targets, weight)
         runs = self.runs_
         known, room = self.n_features_in_, runs[0].features
@@ -129,7 +129,7 @@ class SingleRowMixin:
             raise
 
     def _check_one(self, targets: list[float], weight: float) -> None:
-        """Refuse a weight or a target that no run takes, and a round without a rate."""
+        """Refuse an invalid weight or target, and a round for which no rate was given."""
         if not 0.0 < weight < math.inf:
             check_weights(np.array([weight, 1.0], np.float64))
         learner = self.runs_[0].learner  # the runs differ in nothing that matters here
@@ -142,13 +142,13 @@ class SingleRowMixin:
                 raise ValueError(f"{rates} rates were given, but there are more rounds than that")
 
     def _swift_margin(self, one: One | None, x: Any) -> float:
-        """The margin of a row for the only run, in one compiled call; NaN where that cannot be."""
+        """The margin of a row for the only run, in one compiled call; NaN if that is not possible."""
         if one is None or self.average is not None or not one.current(self.runs_, self._row):
             return math.nan
         return one.margin_whole(x)
 
     def _swiftly_learnt(self, one: One | None, x: Any, y: float, weight: float) -> bool:
-        """Learn a row with the only run, in one compiled call, where that can be; whether it was."""
+        """Learn a row with the only run in one compiled call, if possible; return whether it was."""
         if (
             one is not None
             and weight == 1.0
@@ -163,11 +163,11 @@ class SingleRowMixin:
         return False
 
     def _count_names(self, one: One) -> None:
-        """Count the names that joined with rows learnt in one compiled call: from then on they stay."""
+        """Keep the names that were added by rows learnt in one compiled call."""
         self.n_features_in_ = max(self.n_features_in_, one.names_learnt)
 
     def _margins_one(self, x: Any) -> list[float]:
-        """The margin of one row for every run, alone."""
+        """The margin of one row for every run, under the lock."""
         if "runs_" not in self.__dict__:
             check_is_fitted(self)
         self._put(x, False)
@@ -185,7 +185,7 @@ class SingleRowMixin:
     # ---- the row that is laid out
 
     def _put(self, x: Any, grow: bool) -> None:
-        """Lay the row where the kernel reads it; with `grow`, new names get a column."""
+        """Put the row where the kernel reads it; with `grow`, new names get a column."""
         row = self.__dict__.get("_row")
         if has_names(x):
             if type(row) is not Dicts:
@@ -202,7 +202,7 @@ class SingleRowMixin:
             row.put(x)
 
     def _ready(self, k: int) -> One:
-        """Run k bound to the row that was put."""
+        """Run k, bound to the current row."""
         ones = self.__dict__.setdefault("_ones", {})
         one: One | None = ones.get(k)
         if one is None or one.run is not self.runs_[k] or one.row is not self._row or one.stale():
@@ -215,7 +215,7 @@ class SingleRowMixin:
     # ---- names that are new
 
     def _add_features(self) -> None:
-        """Make room for names that just got a column, where the geometry allows it."""
+        """Make room for names that just got a column, if the geometry allows it."""
         if not self.runs_[0].learner.geometry.can_grow:
             raise ValueError(
                 f"feature {self._newest()!r} is new: multiplicative weights depend on how many features there are, "
@@ -236,7 +236,7 @@ class SingleRowMixin:
         return next(itertools.islice(self._column, self.n_features_in_, None))
 
     def _drop_features(self, known: int, room: int) -> None:
-        """Take back the names added since there were `known`, and the room made for them."""
+        """Remove the names added after the first `known` ones, and the room made for them."""
         if self.runs_[0].features > room:
             for run in self.runs_:
                 run.resize(room)
