@@ -1,1 +1,1 @@
-"""From a run and its rows to a certificate."""
+"""Certificates: what a run lost, what its theorem guarantees, and whether the theorem applies to its rows."""

@@ -1,7 +1,7 @@
-"""Learners without a rate: lazy steps in the running geometry, online ridge, and second order for the log loss.
+"""Certificates of learners without a rate: lazy steps in the running geometry, online ridge, second order for log loss.
 
-A theorem has two parts: what each round adds to the sums of a ledger, whoever the comparator is (`TERMS`), and what
-the sums say of a run beside one (`APPLIED`).
+Each theorem has two parts: the terms that a round adds to the sums of a ledger, which do not depend on the comparator
+(`TERMS`), and the bound that follows from these sums for a given comparator (`APPLIED`).
 """
 
 from __future__ import annotations
@@ -46,32 +46,32 @@ BAND = 1e-6  # how far the ridge objective kept along the run may be from the on
 
 
 def add_lazy_steps(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
-    """Theorem R for the slopes that were used."""
+    """Add the terms of theorem R, for the slopes that were used."""
     eta, base = rate_and_base(run)
     loss = run.learner.loss
     for_parts(ledger.add_lazy, loss)(b.z, b.q, b.step, b.y, b.c, loss, eta, ahead(run), base, b.places, sums, kept)
 
 
 def add_ridge(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
-    """Theorem V for the margins of ridge regression, in the exact form that any prediction has."""
+    """Add the terms of theorem V for the margins of ridge regression, in its exact form, which any prediction has."""
     for_parts(ledger.add_square, run.learner.loss)(b.z, b.z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
 def add_forecaster(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
-    """Theorem V for Vovk, Azoury and Warmuth's forecaster, whose margins give those of ridge regression back."""
+    """Add the terms of theorem V for Vovk, Azoury and Warmuth's forecaster: ridge margins follow from its margins."""
     middle = 0.5 * (b.low + b.high)
     z = middle + (b.z - middle) * (1.0 + b.q)
     for_parts(ledger.add_square, run.learner.loss)(b.z, z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
 def add_newton(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
-    """Theorem N: quadratics in place of the log losses."""
+    """Add the terms of theorem N, which has quadratics in place of the log losses."""
     loss, kappa = run.learner.loss, float(run.learner.geometry.kappa)
     for_parts(ledger.add_newton, loss)(b.z, b.q, b.step, b.y, b.c, loss, kappa, b.places, sums, kept)
 
 
 def newton_gap(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
-    """By how much the quadratic of each round exceeds its loss at a comparator of margins z."""
+    """By how much the quadratic of each round exceeds the loss at a comparator with margins z."""
     loss, p = run.learner.loss, each_mean(run.learner.loss, b.z)
     C = b.c * run.learner.geometry.kappa * p * (1.0 - p)
     paid, other = b.c * each_loss(loss, b.z, b.y), b.c * each_loss(loss, z, b.y)
@@ -79,7 +79,7 @@ def newton_gap(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
 
 
 def rate_and_base(run: Run) -> tuple[float, float]:
-    """The rate that steps are divided by to be slopes, and the margin of the start."""
+    """The rate by which steps are divided to give slopes, and the margin of the starting weights."""
     if run.learner.theorem == "scale-free":
         return float(run.learner.rate.eta), 0.0
     return 1.0, float(run.state.base[0])
@@ -93,7 +93,7 @@ def ahead(run: Run) -> float:
 def slope_error(
     loss: Any, s: np.ndarray, c: np.ndarray, after: np.ndarray, y: np.ndarray, width: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """How far s is from the slopes of c loss within a width of a point, and what the loss may change by on the way."""
+    """The distance of s from the slopes of c loss within `width` of a point, and how much the loss may change there."""
     low, high = c * each_slope(loss, after - width, y), c * each_slope(loss, after + width, y)
     off = np.maximum(0.0, np.maximum(low - s, s - high))
     return off, 2.0 * width * np.maximum(np.abs(s), np.maximum(np.abs(low), np.abs(high)))
@@ -103,24 +103,24 @@ def slope_error(
 
 
 class Beside(NamedTuple):
-    """A run beside a comparator: the sums of both at the marks, and what the comparator's distance to the start costs.
+    """A run and a comparator: the sums of both at the marks, and the cost of the comparator's distance to the start.
 
     Attributes
     ----------
     marks : ndarray of int
-        After which rounds.
+        The numbers of rounds after which sums were kept.
     sums : ndarray
-        Of the `Terms`, one row per mark.
+        The sums of the `Terms`, one row per mark.
     u : Opponent
         The comparator.
     half : float
-        What its distance costs.
+        The cost of its distance: half its square.
     gap, how, notes : float, str and tuple of str
-        How near it is to the one that makes the bound smallest, and how it was found.
+        How close it is to the comparator that makes the bound smallest, and how it was found.
     scale : float
-        What the start would have lost.
+        The loss of the starting weights.
     data, factors : Data and ndarray
-        The rows, and the weight of each over all passes.
+        The rows, and the weight of each, summed over all passes.
     """
 
     marks: np.ndarray
@@ -145,7 +145,7 @@ class Beside(NamedTuple):
         )
 
     def course(self, unit: float, price: np.ndarray) -> Course:
-        """L, L_u and L_u + what the distance costs + the price."""
+        """The course of L, of L_u, and of the bound: L_u + the cost of the distance + the price."""
         bound = theorems.with_price(self.u.lost, self.half, price)
         return Course(self.marks, unit * self.terms().paid, unit * self.u.lost, unit * bound)
 
@@ -153,13 +153,13 @@ class Beside(NamedTuple):
         self, run: Run, theorem: theorems.Theorem, course: Course, needs: tuple[Assumption, ...], note: str,
         unit: float = 1.0, **more: Any,
     ) -> AppliedTheorem:  # fmt: skip
-        """The theorem applied; `more` are further attributes of an `AppliedTheorem`."""
+        """The applied theorem; `more` sets further attributes of the `AppliedTheorem`."""
         rest: dict[str, Any] = {"share": unit * self.half, "band": self.band(run, course)} | more
         name, rival = measured_name(run.learner.loss), self.comparator(unit)
         return AppliedTheorem(theorem, name, course, rival, needs, notes=(*self.notes, note), **rest)
 
     def band(self, run: Run, course: Course) -> Band:
-        """How far rounding may put what was measured above the bound."""
+        """How far the measured value may exceed the bound because of rounding."""
         unit = measured_unit(run.learner.loss)
         lanes = EPS * (8.0 + 0.125 * run.width)
         sums = 2.0 * EPS * float(self.marks[-1]) * float(np.abs(course.bound).max())
@@ -167,7 +167,7 @@ class Beside(NamedTuple):
 
 
 def start_of(run: Run) -> np.ndarray:
-    """w_1: that of the run, with the first target as the intercept where the learner starts there."""
+    """w_1, the weights that the run starts from; the intercept is the first target where the learner starts there."""
     start = run.first.copy()
     if run.intercept and hasattr(run.state, "base"):
         start[-1] = run.state.base[0]
@@ -181,12 +181,12 @@ def margins_of_start(run: Run, data: Data) -> np.ndarray:
 
 
 def lost_by_start(run: Run, data: Data, factors: np.ndarray) -> float:
-    """What the start of a run would have lost on all rows."""
+    """The loss of the starting weights on all rows."""
     return float(factors @ np.abs(each_loss(run.learner.loss, margins_of_start(run, data), data.y)))
 
 
 def distance_of(run: Run) -> np.ndarray:
-    """The metric in which the distance of a comparator to the start costs half its square."""
+    """The metric for which half the squared distance of a comparator to the start enters the bound."""
     state, name = run.state, run.learner.theorem
     if name == "windowed-ridge":
         return run.by_feature(2.0 * (state.prior + state.faded))
@@ -198,7 +198,7 @@ def distance_of(run: Run) -> np.ndarray:
 
 
 def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tuple[np.ndarray, float, float, str, Any]:
-    """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)² over the rounds: u, the half, gap, words, notes."""
+    """The u that minimises Σ c loss(u.x, y) + ½ Σ metric (u − w_1)², with the second term, the gap, words and notes."""
     loss, start, metric = run.learner.loss, start_of(run), distance_of(run)
     if u is None:
         exact = run.learner.theorem in ("ridge", "vaw", "windowed-ridge")
@@ -209,7 +209,7 @@ def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tup
 
 
 def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
-    """Theorem R: lazy steps in a metric that never falls."""
+    """Apply theorem R: lazy steps in a metric that never decreases."""
     loss, unit, sums = run.learner.loss, measured_unit(run.learner.loss), b.terms()
     eta, _ = rate_and_base(run)
     metric, theta = distance_of(run), run.state.theta / eta
@@ -227,8 +227,8 @@ def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
 def least_squares(run: Run, b: Beside) -> AppliedTheorem:
     """Σ c(y − p)² = min_u [L_u + Σ λ(u − w_1)²] + Σ c[(y − p)² − (y − z)²/(1 + cq)] for predictions p of any kind.
 
-    The smallest value of the objective is known twice, from the run and from the rows in hindsight; where they differ
-    digits were lost, and nothing is certified.
+    The smallest value of the objective is computed twice, from the run and from the rows in hindsight. If the two
+    differ, digits were lost to rounding, and nothing is certified.
     """
     loss, sums = run.learner.loss, b.terms()
     found, kept = float(b.u.lost[-1]) + b.half, float(run.state.objective[0])
@@ -245,8 +245,9 @@ def least_squares(run: Run, b: Beside) -> AppliedTheorem:
 def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
     """Σ c(y − z)²/(1 + cq) + drops = m_T + (1 − γ) Σ m_t, m_t the smallest value of the objective after round t.
 
-    That of the last round is known twice, from the run and from the rows in hindsight; where they differ digits were
-    lost, and nothing is certified. Nor is it where a fixed u with all that its prior was given makes the sum smaller.
+    m_T is computed twice, from the run and from the rows in hindsight. If the two differ, digits were lost to rounding,
+    and nothing is certified. Nothing is certified either if a fixed u, with all that was added to its prior, makes the
+    sum smaller.
     """
     loss, sums, state, gamma = run.learner.loss, b.terms(), run.state, float(run.learner.geometry.gamma)
     windows = theorems.windows(sums.paid, sums.price, float(state.drop[0]))
@@ -275,7 +276,7 @@ def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
 
 
 def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
-    """The smallest value of the objective after the last round, from the rows, and what the start would have lost."""
+    """The smallest value of the objective after the last round, from the rows, and the loss of the starting weights."""
     on = np.flatnonzero(b.data.c > 0.0)
     age = np.arange(on.size - 1.0, -1.0, -1.0)
     weights = np.zeros(b.data.c.size)
@@ -289,7 +290,7 @@ def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
 
 
 def newton(run: Run, b: Beside) -> AppliedTheorem:
-    """Theorem N: quadratics in place of the log losses, with what they exceed them by at u."""
+    """Apply theorem N: quadratics replace the log losses, and the amount by which they exceed them at u is added."""
     loss, sums = run.learner.loss, b.terms()
     is_log_loss = type(loss) is Logistic and loss.scale == 1.0
     met = np.maximum(0.0, b.u.more)
@@ -320,19 +321,19 @@ APPLIED: dict[str | None, Callable[[Run, Beside], AppliedTheorem]] = {
 
 
 def in_ledger(run: Run) -> bool:
-    """Whether the sums of a ledger are what the theorem of a run needs."""
+    """Whether the theorem of a run needs only the sums of a ledger."""
     learner = run.learner
     return learner.theorem in TERMS and (learner.theorem != "scale-free" or learner.rate.is_constant())
 
 
 def add_terms(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
-    """Add some rounds to the sums of a ledger, and keep them at marks; nothing where the theorem reads no ledger."""
+    """Add some rounds to the sums of a ledger and keep the sums at marks; do nothing if the theorem reads no ledger."""
     if in_ledger(run):
         TERMS[run.learner.theorem](run, b, sums, kept)
 
 
 def opponent_of(run: Run, u: np.ndarray) -> Opponent:
-    """A comparator of a run, which is played again beside it for Newton's steps, and to look at a loss of others."""
+    """A comparator of a run. The run is played again beside it for Newton steps and for losses of the user's own."""
     if run.learner.theorem == "newton":
         return Opponent(u, opens(run), run.fresh(), newton_gap)
     if run.learner.theorem in ("running", "scale-free") and not ours(run.learner.loss):
@@ -341,7 +342,7 @@ def opponent_of(run: Run, u: np.ndarray) -> Opponent:
 
 
 def met_convexity(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
-    """Nothing more per round; where the loss was not convex at the margins met is noted."""
+    """Return zeros, and note in `faults` where the loss was not convex at the margins that occurred."""
     after = b.z + ahead(run) * (b.q * b.step)
     one.faults += convexity_faults(run.learner.loss, b.y, b.z, z, after)
     return np.zeros(z.size)

@@ -18,14 +18,14 @@ SORTED = 0.1  # label changes, as a share of those of shuffled rows, below which
 
 
 def cure(run: Run, data: Data, best_eta: float) -> str:
-    """What the facts point to for a run that lost more than the best constant would have.
+    """Advice for a run that lost more than the best constant would have, from the facts of the run.
 
     Parameters
     ----------
     run, data : Run and Data
         The run and its rows.
     best_eta : float
-        The rate that would have made the bound smallest; NaN where none is known.
+        The rate that would have made the bound smallest; NaN if unknown.
     """
     advice: list[str] = []
     if run.learner.geometry.linear and spread(data) >= SPREAD:
@@ -42,7 +42,7 @@ def cure(run: Run, data: Data, best_eta: float) -> str:
 
 
 def spread(data: Data) -> float:
-    """The largest column over the smallest, by their root mean squares."""
+    """The ratio of the largest to the smallest root mean square of a column."""
     sizes = column_sizes(data, data.c)
     sizes = sizes[: data.width - (1 if data.bias != 0.0 else 0)]
     sizes = sizes[sizes > 0.0]
@@ -50,7 +50,7 @@ def spread(data: Data) -> float:
 
 
 def _is_sorted(y: np.ndarray) -> bool:
-    """Whether labels change far less often than in shuffled rows; never for numbers."""
+    """Whether labels change far less often than they would in shuffled rows; False for numeric targets."""
     high, low = float(y.max()), float(y.min())
     if y.size < 20 or not ((y == high) | (y == low)).all() or high == low:
         return False

@@ -1,4 +1,4 @@
-"""A theorem applied to a run: what is measured in each round, against what, and the bound after each."""
+"""A theorem applied to a run: what is measured in each round, what the comparator loses, and the bound."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 
 class Lemma(NamedTuple):
-    """What the steps of a run did to the potential of a theorem, and what its lemma allows; one number per round.
+    """How the steps of a run changed the potential of a theorem, and what its lemma allows; one number per round.
 
     Attributes
     ----------
-    change, allowed : what the step taken added to the potential, and at most what the lemma says.
-    potential : at the start; NaN where it is not followed.
-    size : of the terms of change and allowed, which they may be off by in units of rounding.
+    change, allowed : what the step added to the potential, and the most that the lemma allows it to add.
+    potential : the potential at the start; NaN where it is not tracked.
+    size : the magnitude of the terms of `change` and `allowed`; their rounding errors are relative to it.
     """
 
     change: np.ndarray
@@ -46,7 +46,7 @@ class Lemma(NamedTuple):
 
 
 class Band(NamedTuple):
-    """What `theorems.verdict` asks for beside the two sides of a theorem."""
+    """The tolerances that `theorems.verdict` needs in addition to the two sides of a theorem."""
 
     scale: float
     rounding: float
@@ -58,16 +58,16 @@ class AppliedTheorem:
 
     Attributes
     ----------
-    theorem, quantity : the theorem, and what is measured in words.
+    theorem, quantity : the theorem, and the name of what is measured.
     course : what was measured, what the comparator loses, and the bound.
     comparator, assumptions : as in the certificate.
-    lemma : what the theorem says of every step, where it does.
+    lemma : what the theorem says about every step, if it has such a lemma.
     best_eta : as in the certificate.
-    sharper : a sharper form: its left side, its right side and how it is written; None where there is none.
-    notes : what else there is to say.
-    share : the part of the bound that the comparator's distance to the start costs, where it is known.
-    met : the same run and comparator under a form of the theorem that keeps what the run met, where there is one.
-    band : how far rounding may put what was measured above the bound, where the theorem itself says.
+    sharper : a sharper form of the theorem as (left side, right side, formula); None if there is none.
+    notes : further remarks.
+    share : the part of the bound due to the comparator's distance to the start, if known.
+    met : the same run and comparator under a data-dependent form of the theorem, if there is one.
+    band : how far rounding may lift what was measured above the bound, if the theorem says so itself.
     """
 
     theorem: Theorem
@@ -85,7 +85,7 @@ class AppliedTheorem:
 
     @property
     def measured(self) -> float:
-        """What was measured of all rounds."""
+        """What was measured, over all rounds."""
         return float(self.course.measured[-1])
 
     @property
@@ -95,12 +95,12 @@ class AppliedTheorem:
 
     @property
     def applies(self) -> bool:
-        """Whether no assumption fails and there is a bound."""
+        """Whether there is a bound and no assumption fails."""
         return all(need.met is not False for need in self.assumptions) and math.isfinite(self.bound)
 
 
 class Judged(NamedTuple):
-    """The verdict on a theorem applied to a run, with its bound, NaN where nothing is promised."""
+    """The verdict on a theorem applied to a run, with its bound; NaN if nothing is promised."""
 
     case: AppliedTheorem
     verdict: Verdict
@@ -111,11 +111,11 @@ class Judged(NamedTuple):
 
     @property
     def why_not(self) -> str:
-        """Why nothing is promised: the first assumption that is not met, or what was noted last."""
+        """Why nothing is promised: the first assumption that is not met, or else the last note."""
         return next((need.text for need in self.assumptions if not need.met), "".join(self.notes[-1:]))
 
     def certificate(self, rounds: int, label: str | None, known: Outcome | None) -> Certificate:
-        """The certificate of a run of so many rounds, with what is known of it in hindsight."""
+        """The certificate of a run of `rounds` rounds, with what is known in hindsight."""
         case, potential = self.case, None
         if case.lemma is not None:
             potential = case.lemma.potential + summed(case.lemma.change, case.course.rounds)
@@ -127,22 +127,22 @@ class Judged(NamedTuple):
 
 
 def measured_loss(loss: Any) -> Any:
-    """The loss as certificates measure it: squared errors count whole, whatever factor their slope has in steps."""
+    """The loss as certificates measure it: the squared error has factor 1, whatever scale the learner gives it."""
     return Square(2.0) if loss.quadratic else loss
 
 
 def measured_unit(loss: Any) -> float:
-    """What a loss is multiplied by to be measured."""
+    """The factor from a loss to what certificates measure."""
     return 2.0 / float(loss.scale) if loss.quadratic else 1.0
 
 
 def measured_name(loss: Any) -> str:
-    """What is measured, in words."""
+    """The name of what is measured."""
     return "squared error" if loss.quadratic else f"{loss.name} loss"
 
 
 def unit_of(learner: Learner) -> tuple[float, str]:
-    """What a learner's loss is multiplied by to be measured, and in words; GLM-tron's matching loss stays as it is."""
+    """The factor from a learner's loss to what is measured, and its name; 1 for GLM-tron's matching loss."""
     if learner.theorem == "glm-tron":
         return 1.0, "matching loss"
     return measured_unit(learner.loss), measured_name(learner.loss)
@@ -158,27 +158,27 @@ GRID, TARGETS = 33, 9  # margins and targets at which slopes are compared
 
 
 def convexity(loss: Any, y: np.ndarray, text: str, *margins: np.ndarray) -> Assumption:
-    """The text, if the loss declares that it is convex, and is so at the margins of each round."""
+    """The assumption `text`: the loss is declared convex, and is convex at the margins of each round."""
     return convex_as_met(loss, text, convexity_faults(loss, y, *margins) if loss.convex else ())
 
 
 def convex_as_met(loss: Any, text: str, faults: Sequence[str]) -> Assumption:
-    """The text, if the loss declares that it is convex, and no fault was met."""
+    """The assumption `text`: the loss is declared convex, and no violation was seen."""
     if not loss.convex:
         return Assumption(f"the {loss.name} loss must be convex, and does not say that it is", None)
     return Assumption(f"the {loss.name} loss must be convex: {faults[0]}" if faults else text, not faults)
 
 
 def ours(loss: Any) -> bool:
-    """Whether a loss is one of this package's, whose tests show its convexity once and for all."""
+    """Whether a loss belongs to this package, whose tests establish its convexity."""
     return type(loss).__module__.startswith(f"{PACKAGE}.")
 
 
 def convexity_faults(loss: Any, y: np.ndarray, *margins: np.ndarray) -> tuple[str, ...]:
-    """Where a loss is not convex at the margins of some rounds, in words; none for a loss of this package.
+    """Describe where a loss is not convex at the margins of some rounds; empty for a loss of this package.
 
-    There a loss lies above its tangents, which is what the proofs take from convexity; over the range of all of them
-    its slope never falls.
+    Two consequences of convexity are checked. At the margins of each round the loss lies above its tangents, which is
+    what the proofs use. Over the range of all margins its slope never decreases.
     """
     if ours(loss):
         return ()
@@ -188,7 +188,7 @@ def convexity_faults(loss: Any, y: np.ndarray, *margins: np.ndarray) -> tuple[st
 
 
 def _below_tangent(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) -> str:
-    """Where the loss lies below its tangent at another margin of the round, in words; empty if it never does."""
+    """Describe where the loss lies below its tangent at another margin of the round; empty if it never does."""
     known = [(z, each_loss(loss, z, y), each_slope(loss, z, y)) for z in margins]
     for at, value, slope in known:
         for z, other, _ in known:
@@ -204,7 +204,7 @@ def _below_tangent(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) ->
 
 
 def _falling_slope(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) -> str:
-    """Where the slope falls within the range of the margins, in words; empty if it does not."""
+    """Describe where the slope decreases within the range of the margins; empty if it does not."""
     low, high = min(float(z.min()) for z in margins), max(float(z.max()) for z in margins)
     if not math.isfinite(high - low):
         return ""
@@ -220,14 +220,14 @@ def _falling_slope(loss: Any, y: np.ndarray, margins: tuple[np.ndarray, ...]) ->
 
 
 def slack(run: Run, t: Rounds, case: AppliedTheorem) -> np.ndarray:
-    """What the change of potential of each round may be off by, at most."""
+    """An upper bound on the error of each round's change of potential."""
     far = rounding(run, t, float(np.linalg.norm(case.comparator.u)))
     assert case.lemma is not None
     return far + 8.0 * EPS * case.lemma.size()
 
 
 def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndarray, *terms: np.ndarray) -> np.ndarray:
-    """The size of the terms that a change of potential and its bound are sums of."""
+    """The magnitude of the terms whose sums are a change of potential and its bound."""
     size: np.ndarray = step**2 * q + 2.0 * np.abs(step) * (np.abs(z) + np.abs(rival))
     for term in terms:
         size += np.abs(term)
@@ -235,9 +235,9 @@ def size_of_terms(step: np.ndarray, q: np.ndarray, z: np.ndarray, rival: np.ndar
 
 
 def size_of_losses(loss: Any, t: Rounds, *margins: np.ndarray) -> np.ndarray:
-    """The size of the terms that losses of bounded slope at these margins are differences of, times rate and weight.
+    """The magnitude of the terms whose differences are losses of bounded slope at these margins, times rate and weight.
 
-    Those are margins and targets, and behind a link the margins times the targets.
+    These terms are margins and targets; with a link function, also margins times targets.
     """
     behind, beside = (np.abs(t.y), 0.0) if loss.link != "identity" else (0.0, np.abs(t.y))
     size = sum((np.abs(z) for z in margins), np.zeros(t.z.size))
@@ -246,17 +246,16 @@ def size_of_losses(loss: Any, t: Rounds, *margins: np.ndarray) -> np.ndarray:
 
 
 def divergence_change(t: Rounds, z: np.ndarray) -> np.ndarray:
-    """How much the step taken in each round changed D(u, w), with z the margins of u."""
+    """The change of D(u, w) by the step of each round; z holds the margins of u."""
     return t.change - t.step * z
 
 
 def rounding(run: Run, t: Rounds, norm: float) -> np.ndarray:
-    """What rounding may have added to the change of potential in each round, beyond the size of its terms.
+    """The rounding error that the change of potential may have in each round, in addition to that of its terms.
 
-    A margin is a sum in eight lanes, whose error is in units of |w| |x|: that of u, whose norm is given, and that of
-    the run, whose |w|^2/2 is known from its changes. Multiplicative weights have |w|_1 <= U instead, rounded steps, and
-    the change of the logarithm of a mass, which is a sum of as many numbers as there are coordinates. Some potentials
-    are 2 D.
+    A margin is summed in eight lanes, with an error proportional to |w| |x|. For u the norm is given; for the run,
+    |w|^2/2 is known from its changes. For multiplicative weights |w|_1 <= U takes its place, steps are rounded, and
+    the change of a log mass is a sum over all coordinates. Some potentials are 2 D.
     """
     geometry, first = run.learner.geometry, run.first
     lanes = EPS * (8.0 + 0.125 * run.width) * np.abs(t.step)
@@ -270,7 +269,7 @@ def rounding(run: Run, t: Rounds, norm: float) -> np.ndarray:
 
 
 class Game(NamedTuple):
-    """A run beside the comparator of its theorem, round by round.
+    """A run and the comparator of its theorem, round by round.
 
     Attributes
     ----------
@@ -281,7 +280,7 @@ class Game(NamedTuple):
     divergence : float
         D(u, w_1).
     gap, how, notes : float, str and tuple of str
-        How near it is to the one that makes the bound smallest, and how it was found.
+        How close it is to the comparator that makes the bound smallest, and how it was found.
     """
 
     run: Run
@@ -303,9 +302,9 @@ class Game(NamedTuple):
         self, factor: float, allowed: np.ndarray, *terms: np.ndarray, step: np.ndarray | None = None,
         q: np.ndarray | None = None,
     ) -> Lemma:  # fmt: skip
-        """What the steps did to the potential `factor` D(u, w); its sums are of these terms, beside those of margins.
+        """How the steps changed the potential `factor` D(u, w); `terms` and the margins give the size of rounding.
 
-        Steps are those taken, and the size of a row is |x|_2^2, unless `step` and `q` say otherwise.
+        `step` defaults to the steps that were taken, and `q`, the size of each row, to |x|_2^2.
         """
         t, z = self.t, self.z
         taken, square = t.step if step is None else step, t.q if q is None else q
@@ -317,16 +316,16 @@ class Game(NamedTuple):
         needs: tuple[Assumption, ...], lemma: Lemma | None = None, unit: float = 1.0, notes: tuple[str, ...] = (),
         **more: Any,
     ) -> AppliedTheorem:  # fmt: skip
-        """The theorem applied: what is measured in each round, what u loses there, and the bound after it.
+        """The applied theorem: what is measured in each round, what u loses in it, and the bound after it.
 
-        The gap is told in so many units; `more` are further attributes of an `AppliedTheorem`.
+        `unit` is the factor in which the gap is reported; `more` sets further attributes of the `AppliedTheorem`.
         """
         rival = Comparator(self.u, float(own.sum()), float(np.linalg.norm(self.u)), unit * self.gap, self.how)
         course = self.t.course(measured, own, bound)
         return AppliedTheorem(theorem, quantity, course, rival, needs, lemma, notes=(*self.notes, *notes), **more)
 
     def met(self, case: AppliedTheorem, right: np.ndarray, eta: np.ndarray, times: float = 1.0) -> np.ndarray:
-        """The bound of what each round promises, less what its step took off so many times the lemma's potential."""
+        """The sum of what each round promises, less what its step took off `times` the lemma's potential."""
         assert case.lemma is not None
         return theorems.met(right, times * case.lemma.change, times * slack(self.run, self.t, case), eta)
 
@@ -334,7 +333,7 @@ class Game(NamedTuple):
         self, case: AppliedTheorem, theorem: Theorem, bound: np.ndarray,
         sums: tuple[np.ndarray, np.ndarray] | None = None, **more: Any,
     ) -> AppliedTheorem:  # fmt: skip
-        """The case with another form of its theorem for the same u, which may measure something else."""
+        """The case with a further form of its theorem for the same u, which may measure a different quantity."""
         course, rival = case.course._replace(bound=self.t.bounded(bound)), case.comparator
         if sums is not None:
             course, rival = self.t.course(*sums, bound), replace(rival, loss=float(sums[1].sum()))
@@ -342,10 +341,11 @@ class Game(NamedTuple):
 
 
 def seek(run: Run, data: Data, t: Rounds, loss: Any, factor: float, a: np.ndarray, u: Any, tol: float) -> Game:
-    """The game against the u of the least Sigma a loss(u . x, y) + factor Sigma D(u, w_t) (1/eta_t - 1/eta_{t-1}).
+    """The game against the u that minimises Sigma a loss(u . x, y) + factor Sigma D(u, w_t) (1/eta_t - 1/eta_{t-1}).
 
-    1/eta_0 is 0, so that at a constant rate the sum is D(u, w_1)/eta. As D(u, w) is psi(u) - u . theta and a term
-    without u, it is D(u, w')/eta_T for the w' whose theta is theta_1 and each step times 1 - eta_T/eta_t.
+    1/eta_0 is 0, so at a constant rate the second sum is D(u, w_1)/eta. D(u, w) is psi(u) - u . theta plus a term
+    without u, so the sum is D(u, w')/eta_T plus such a term; the theta of w' is theta_1 plus each step times
+    1 - eta_T/eta_t.
     """
     factors = np.bincount(t.row, a, data.rounds)  # summed over the passes of each row
     geometry = run.learner.geometry

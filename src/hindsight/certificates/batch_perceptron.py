@@ -22,7 +22,7 @@ SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed
 def certify_batch_perceptron(model: BatchPerceptron, data: Data, label: str | None = None) -> Certificate:
     """Return the certificate of a batch perceptron: its updates against (R|u|)^2, with u of largest margin.
 
-    From a start other than 0 the bound depends on it as well, and u is the one of those known whose bound is smallest.
+    If the start w_s is not 0, the bound depends on it as well, and u is the known separator with the smallest bound.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def _bound(R: float, u: Floats, start: Floats) -> float:
 def _separator(
     model: BatchPerceptron, data: Data, R: float, start: Floats
 ) -> tuple[Floats | None, float, str, Separation]:
-    """Return of the known u with y (u . x) >= 1 on all rows the one of least bound, a lower bound on |u|, how, a proof.
+    """Return the known u with y (u . x) >= 1 on all rows and the least bound, a lower bound on |u|, how, and a proof.
 
-    From 0 the least bound is that of the shortest.
+    From a start of 0, the shortest such u has the least bound.
     """
     known: list[tuple[Floats, str]] = []
     hardest = ""

@@ -1,4 +1,4 @@
-"""Certificates: what was measured, what was promised, against whom, and whether the promise applied."""
+"""Certificates: what was measured, what was promised, the comparator, and whether the theorem applied."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @storable
 @dataclass(frozen=True)
 class Assumption:
-    """Something a theorem needs: a sentence with the number seen, and whether it is met (None: no data can show it)."""
+    """An assumption of a theorem: a sentence with the value seen, and whether it is met (None: no data can show it)."""
 
     text: str
     met: bool | None
@@ -43,14 +43,14 @@ class Best:
     u : ndarray
         Its weights, the intercept's last.
     loss : float
-        What it loses in all.
+        Its total loss.
     gap : float
-        No u loses less than loss - gap; for mistakes, no u is known to.
+        No u loses less than loss - gap; for mistakes, no u is known to lose less.
     found : str
         How it was found, in words.
     reach : float
-        Where rounding hides what lies far away, the gap is over |D u| up to this, D the root mean squares of the
-        columns; infinity otherwise.
+        The gap holds for all u with |D u| <= reach, where D are the root mean squares of the columns. It is finite
+        where rounding makes it impossible to bound the loss of longer u.
     """
 
     u: np.ndarray
@@ -66,11 +66,11 @@ class Best:
 
     @property
     def lower(self) -> float:
-        """What every u loses at least, within the reach."""
+        """A lower bound on the loss of every u within the reach."""
         return self.loss - self.gap
 
     def or_else(self, name: str, u: np.ndarray, loss: float) -> Best:
-        """The same, or a u of this name where it loses less."""
+        """This predictor, or the given u if that loses less."""
         if not loss < self.loss:
             return self
         return replace(self, u=u, loss=loss, gap=max(0.0, self.gap - (self.loss - loss)), found=f"found: {name}")
@@ -79,23 +79,23 @@ class Best:
 @storable
 @dataclass(frozen=True)
 class Comparator:
-    """The fixed predictor u that makes a promise smallest, or the one that was given.
+    """The fixed predictor u that makes the bound smallest, or the one that was given.
 
     Attributes
     ----------
     u : ndarray
         Its weights, the intercept's last.
     loss : float
-        Its own, in the units of what was measured.
+        Its loss, in the units of what was measured.
     norm : float
         |u|_2.
     gap : float
-        At most by how much another u could lower what was minimised: the bound less the distance of u from the last
-        weights, which is taken off afterwards; for mistake bounds the bound over all rows (over the mistakes alone
-        u = 0 promises M <= M, which says nothing). It is of the promise, not of the loss: how far a predictor is from
-        the least loss is the gap of `best`. Infinite for a u that was given.
+        An upper bound on how much another u could lower what was minimised. That is the bound before the distance of u
+        from the last weights is subtracted; for mistake bounds it is the bound over all rows, since over the mistakes
+        alone u = 0 promises M <= M, which says nothing. This gap is about the bound, not the loss: how far a predictor
+        is from the least loss is the gap of `best`. Infinite for a u that was given.
     found : str
-        The same in words.
+        The gap in words.
     """
 
     u: np.ndarray
@@ -108,7 +108,7 @@ class Comparator:
 @storable
 @dataclass(frozen=True)
 class Milestone:
-    """The run after some rounds: its loss, the comparator's, the bound, and the potential (how far w is from u)."""
+    """The run after some rounds: its loss, the comparator's, the bound, and the potential (distance from w to u)."""
 
     rounds: int
     measured: float
@@ -120,16 +120,16 @@ class Milestone:
 @storable
 @dataclass(frozen=True)
 class RegretCurve:
-    """A run beside the best fixed predictor of all its rounds, after so many rounds; all are means so far.
+    """The running mean losses of a run and of the best fixed predictor of all its rounds.
 
     Attributes
     ----------
     rounds : ndarray of int
-        After how many rounds.
+        The numbers of rounds after which the means are given.
     lost, best : ndarray
-        What the run and the best fixed predictor had lost until then, per unit of weight.
+        The losses of the run and of the best fixed predictor up to then, per unit of weight.
     bound : ndarray
-        What was promised to be lost at most, in the same units; NaN where nothing is, or it was not kept.
+        The bound on the loss of the run, in the same units; NaN where there is none or it was not kept.
     """
 
     rounds: np.ndarray
@@ -161,11 +161,11 @@ class Member:
     share : float
         Its weight at the end.
     loss : float
-        What it lost, as the mixture used it.
+        Its loss as the mixture used it.
     bound : float
-        What it promises to lose at most; infinity where it has no theorem.
+        The bound of its theorem on that loss; infinity if it has none.
     course : tuple of float
-        Its weight after the rounds of each milestone of the certificate.
+        Its weight at each milestone of the certificate.
     """
 
     name: str
@@ -178,18 +178,18 @@ class Member:
 @storable
 @dataclass(frozen=True)
 class Account:
-    """A panel beside the best fixed combination of its members in hindsight, which is no predictor that anybody had.
+    """A panel compared with the best fixed combination of its members, which is known only in hindsight.
 
     Attributes
     ----------
     best : float
-        What that combination loses, its distance from the mixture counted.
+        The loss of that combination, plus the cost of its distance from the mixture.
     bound : float
-        What the run lost at most, with what it cost to find the combination.
+        The bound on the loss of the run: `best` plus the price of learning the combination.
     combination : tuple of float
-        What it adds to the mixture for each member, times how far the member is from the mixture.
+        The coefficient of each member; the combination adds it, times the member's difference from the mixture.
     reach : float
-        Of combinations with larger margins it says nothing.
+        Combinations with larger margins are not covered.
     """
 
     best: float
@@ -198,7 +198,7 @@ class Account:
     reach: float = math.inf
 
     def lines(self) -> list[str]:
-        """The same in words."""
+        """The account in words."""
         within = "" if self.reach == math.inf else f" (with margins up to {self.reach:.3g})"
         return [
             f"account: the best fixed combination of the members in hindsight{within} loses {_n(self.best)}, its "
@@ -210,7 +210,7 @@ class Account:
 @storable
 @dataclass(frozen=True)
 class Certificate:
-    """A statement about the progressive predictions of one run on its rows as played.
+    """A statement about the progressive predictions of one run, on its rows in the order they were played.
 
     Attributes
     ----------
@@ -220,25 +220,25 @@ class Certificate:
     measured, bound, slack : slack is bound - measured; bound and slack are NaN where nothing is promised.
     comparator : the u that makes the bound smallest, or the one that was given.
     best : the best fixed predictor in hindsight; None where it was not sought, or is not known.
-    constant : what the best constant prediction in hindsight loses.
-    lost : what the run lost, in units of `best` and `constant`: `measured`, unless that is weighted by rates or counts
-        updates, beside which the training errors are what is lost.
-    weight : the sum of the weights of the rounds, by which means are taken; 1 where what was measured is a mean.
+    constant : the loss of the best constant prediction in hindsight.
+    lost : the loss of the run, in the units of `best` and `constant`. It is `measured`, unless that is weighted by
+        rates or counts updates; where updates are counted, it is the number of training errors.
+    weight : the sum of the weights of the rounds, which means are divided by; 1 if what was measured is a mean.
     regret : lost minus what the best fixed predictor loses.
-    worth : of a promise that holds: "tight", "loose" or "vacuous"; None otherwise.
+    worth : "tight", "loose" or "vacuous" if the bound holds; None otherwise.
     advice : what to do about a run that lost more than the best constant; empty otherwise.
-    assumptions : each with the value seen.
-    rounds : how many.
-    best_eta : the rate that makes the bound smallest for this u, with the gradients or mistakes of this run where they
-        are part of it (NaN where that is not defined, 0 where u is the start).
-    equality : whether the bound was met within rounding.
-    path : the run at 1, 2, 4, ... rounds.
-    notes : what else there is to say.
-    label : the class, one-vs-rest.
-    members : of a panel, each with its weight, its loss and what it promises.
-    account : of a panel with a stack, the run beside the best fixed combination of its members; None otherwise.
-    curve : the run beside the best fixed predictor along the rounds, for charts; it is no part of `to_dict`, and None
-        where it is not known.
+    assumptions : the assumptions of the theorem, each with the value seen.
+    rounds : the number of rounds.
+    best_eta : the rate that makes the bound smallest for this u, given the gradients or mistakes of this run if they
+        are part of it; NaN where it is not defined, 0 where u is the start.
+    equality : whether measured and bound are equal within rounding.
+    path : the run after 1, 2, 4, ... rounds.
+    notes : further remarks.
+    label : the class, in one-vs-rest.
+    members : for a panel, its members with weights, losses and bounds.
+    account : for a panel with a stack, the comparison with the best fixed combination of its members; None otherwise.
+    curve : the running means of the run and the best fixed predictor, for charts; not part of `to_dict`, and None if
+        unknown.
     """
 
     verdict: Verdict
@@ -265,14 +265,14 @@ class Certificate:
 
     @property
     def slack(self) -> float:
-        """What the bound leaves over."""
+        """The bound minus what was measured."""
         return self.bound - self.measured
 
     @property
     def regret(self) -> float:
-        """What the run lost minus what the best fixed predictor loses, or the comparator where that was not sought.
+        """The loss of the run minus that of the best fixed predictor, or of the comparator if no best one was sought.
 
-        NaN where no fixed predictor is known that it could be held against.
+        NaN if there is no fixed predictor to compare with.
         """
         if self.best is not None:
             return self.lost - self.best.loss
@@ -280,32 +280,32 @@ class Certificate:
 
     @property
     def lost_is_measured(self) -> bool:
-        """Whether the promise is of what was lost."""
+        """Whether the bound is a bound on `lost`."""
         return self.lost == self.measured and self.quantity != UPDATES
 
     @property
     def guaranteed(self) -> float:
-        """What the run was promised to lose at most, in units of `lost`; NaN where nothing is."""
+        """The bound on the loss of the run, in units of `lost`; NaN if nothing is promised."""
         applies = self.verdict in (Verdict.HOLDS, Verdict.BROKEN) and self.lost_is_measured
         return self.bound if applies and not self.says_nothing else math.nan
 
     @property
     def worth(self) -> str | None:
-        """What the promise is worth: "tight", "loose" or "vacuous"; None where there is none."""
+        """What the bound is worth: "tight", "loose" or "vacuous"; None if there is none."""
         if self.says_nothing and self.verdict is Verdict.HOLDS:
             return VACUOUS
         trivial = self.constant if self.lost_is_measured else math.nan
         return worth_of(self.verdict, self.measured, self.bound, trivial)
 
     def near_zero(self, loss: float) -> float:
-        """The loss, or 0 where only rounding is left of it beside that of the best constant."""
+        """The loss, or 0 if it is only rounding error compared with the loss of the best constant."""
         return 0.0 if abs(loss) <= 1e-12 * abs(self.constant) else loss
 
     @property
     def means(self) -> dict[str, float]:
-        """The losses per row, or per unit of weight: of the run, the best constant, the best fixed predictor.
+        """The losses of the run, the best constant and the best fixed predictor, per row or per unit of weight.
 
-        NaN where no round counts: the first one may only set the start.
+        NaN if no round counts; the first round may only set the start.
         """
         totals = {
             "loss": self.lost,
@@ -318,7 +318,7 @@ class Certificate:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether the bound is the number of mistakes itself, whatever that is: the perceptron's at u = 0."""
+        """Whether the bound is the number of mistakes itself, as the perceptron's bound is at u = 0."""
         return self.theorem == PERCEPTRON_NOISY and self.comparator.norm == 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -335,21 +335,21 @@ class Certificate:
         return unit_of(self.quantity)
 
     def headline(self, scores: Scores | None = None) -> list[str]:
-        """The figures that people ask for first, as sentences; empty where they are not known.
+        """The main figures as sentences; empty if they are not known.
 
         Parameters
         ----------
         scores : Scores or None, default None
-            Those that belong to the targets, where they are known.
+            The figures in terms of the targets, if known.
         """
         return in_words(self.unit, self.means, self.best_is_shown, scores)
 
     @property
     def best_is_shown(self) -> bool:
-        """Whether the best fixed predictor is shown to be the best, to a hundredth.
+        """Whether the loss of the best fixed predictor is shown to be the least, to within one percent.
 
-        Losses are convex, so a u that is k times as far as the reach loses less by at most k gaps: a gap within a reach
-        must be so small that this is a hundredth where u is `BEYOND` times as far.
+        By convexity, a u at k times the reach loses less by at most k gaps. With a finite reach, the gap must be small
+        enough for this to be one percent at `BEYOND` times the reach.
         """
         best = self.best
         if best is None or not math.isfinite(best.gap):
@@ -362,12 +362,12 @@ class Certificate:
         return "best fixed predictor" if self.best_is_shown else "best found"
 
     def opening(self, scores: Scores | None = None) -> list[str]:
-        """What is said before the verdict: that a constant would have lost less, and the figures."""
+        """What precedes the verdict: a warning if a constant would have lost less, and the main figures."""
         lines = [f"this run lost more than {constant_of(self.unit)} would have: {self.advice}"] if self.advice else []
         return [*lines, *self.headline(scores)]
 
     def judgement(self) -> list[str]:
-        """The verdict with its theorem, and what it means here."""
+        """The verdict with its theorem, and what it means for this run."""
         worth = f", {self.worth}" if self.worth else ""
         source = f" ({self.theorem.source})" if self.theorem.source else ""
         lines = [f"{self.verdict.value}{worth}: {self.theorem.name}{source}"]
@@ -376,7 +376,7 @@ class Certificate:
 
     @property
     def meaning(self) -> str:
-        """What the verdict means here, or what the promise is worth, as a sentence."""
+        """What the verdict means for this run, or what the bound is worth, as a sentence."""
         if self.worth and self.says_nothing:
             return "the promise is vacuous: it says nothing here but that mistakes are at most the mistakes"
         if self.worth:
@@ -385,12 +385,12 @@ class Certificate:
         return RESTS if rests else MEANINGS[self.verdict]
 
     def brief(self, scores: Scores | None = None) -> list[str]:
-        """The certificate in a few lines: the figures, the verdict, and why where nothing is promised.
+        """The certificate in a few lines: the figures, the verdict, and the reason if nothing is promised.
 
         Parameters
         ----------
         scores : Scores or None, default None
-            The figures that belong to the targets, where they are known.
+            The figures in terms of the targets, if known.
         """
         label = "" if self.label is None else f"{self.label}: "
         why = [f"  {MARK[need.met]} {need.text}" for need in self.assumptions if need.met is not True]
@@ -399,7 +399,7 @@ class Certificate:
         return [f"{label}{lines[0]}", *lines[1:]]
 
     def lines(self, scores: Scores | None = None) -> list[str]:
-        """The certificate to be read aloud; `scores` are the figures that belong to the targets, where known."""
+        """The whole certificate as lines of text; `scores` are the figures in terms of the targets, if known."""
         label = "" if self.label is None else f"{self.label}: "
         blocks = [block for block in (self.opening(scores), self.judgement()) if block]
         lines = [line if k else f"{label}{line}" for block in blocks for k, line in enumerate(block)]
@@ -468,7 +468,7 @@ class Certificate:
 
 
 def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in HTML; the first column is text where its head says a name."""
+    """A table in HTML; the first column is text if its heading is a name."""
     side = ["left" if k == 0 and heads[0] == "member" else "right" for k in range(len(heads))]
 
     def line(cells: Sequence[str], tag: str) -> str:
@@ -480,16 +480,16 @@ def html_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def worth_of(verdict: Verdict, measured: float, bound: float, trivial: float) -> str | None:
-    """How much a promise says: tight (at most twice what was measured), vacuous (above `trivial`), or loose.
+    """What a bound is worth: tight (at most twice what was measured), vacuous (above `trivial`), or loose.
 
     Parameters
     ----------
     verdict : Verdict
-        None is returned unless it is HOLDS.
+        The verdict; the result is None unless it is HOLDS.
     measured, bound : float
-        What was measured and what was promised.
+        What was measured, and the bound.
     trivial : float
-        What the best constant loses: a promise above it is one that anybody can make; NaN where it is not known.
+        The loss of the best constant, which a useful bound does not exceed; NaN if unknown.
 
     Examples
     --------
@@ -530,41 +530,41 @@ WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
 @storable
 @dataclass(frozen=True)
 class Certificates:
-    """One certificate a class of a one-vs-rest run, and what follows for all of them together."""
+    """The certificates of a one-vs-rest run, one per class, and what follows for all of them together."""
 
     each: tuple[Certificate, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of them: BROKEN, VOID, UNCHECKABLE, HOLDS."""
+        """The worst verdict, in the order BROKEN, VOID, UNCHECKABLE, HOLDS."""
         return next(v for v in WORST_FIRST if any(c.verdict is v for c in self.each))
 
     @property
     def bound(self) -> float:
-        """The sum of the bounds: for mistakes, the largest margin errs at most so often; for weighted ones, the rows
-        on which it errs weigh at most so much together."""
+        """The sum of the bounds. For mistakes it bounds how often the class of largest margin is wrong; with weights,
+        it bounds the total weight of the rows on which it is wrong."""
         return math.fsum(c.bound for c in self.each)
 
     @property
     def unit(self) -> str:
-        """The unit of their losses, which are summed."""
+        """The unit of the summed losses."""
         return self.each[0].unit
 
     @property
     def means(self) -> dict[str, float]:
-        """The figures per row of all of them together."""
+        """The losses per row, summed over all classes."""
         each = [c.means for c in self.each]
         return {name: math.fsum(means[name] for means in each) for name in each[0]}
 
     def headline(self, scores: Scores | None = None) -> list[str]:
-        """The figures that people ask for first, as sentences; of mistakes the sums over all labels say little."""
+        """The main figures as sentences; only `scores` if mistakes are counted, whose sum over labels says little."""
         shown, unit = all(c.best_is_shown for c in self.each), self.unit
         if unit in PARTS_RIGHT:
             return [] if scores is None else [scores.sentence()]
         return in_words(f"{unit} (summed over the {len(self.each)} labels)", self.means, shown, scores)
 
     def judgement(self) -> list[str]:
-        """The verdict, how many promises are worth what, and what follows for all labels together."""
+        """The verdict, how many bounds are tight, loose or vacuous, and what follows for all labels together."""
         found = Counter(c.worth or c.verdict.value for c in self.each)
         counts = ", ".join(f"{count} {word}" for word, count in found.items())
         head, bound = f"all classes: {self.verdict.value} ({counts})", f"Σ_k M_k ≤ {_n(self.bound)}"
@@ -576,13 +576,13 @@ class Certificates:
         return [head]
 
     def brief(self, scores: Scores | None = None) -> list[str]:
-        """All of them in a few lines; `scores` are the figures that belong to the targets, where they are known."""
+        """All certificates in a few lines; `scores` are the figures in terms of the targets, if known."""
         said = faults([(str(c.label), c) for c in self.each])
         more = [f"… and {len(said) - FAULTS:,} more (--details)"] if len(said) > FAULTS else []
         return [*self.headline(scores), *self.judgement(), *said[:FAULTS], *more]
 
     def lines(self, scores: Scores | None = None) -> list[str]:
-        """All of them in one table, and the union; `each` has the details."""
+        """All certificates in one table, and their sum; `each` has the details."""
         first = [] if scores is None else self.headline(scores)
         return [*first, *table([(str(c.label), c) for c in self.each]), *self.judgement()]
 
@@ -590,7 +590,7 @@ class Certificates:
         return "\n".join(self.lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """All of them, and the union."""
+        """All certificates, and their sum, ready for JSON."""
         each = [c.to_dict() for c in self.each]
         return dict(_plain({"verdict": self.verdict.value, "bound": self.bound, "each": each}))
 
@@ -599,5 +599,5 @@ class Certificates:
 
 
 def combined(certificates: Sequence[Certificate]) -> Certificate | Certificates:
-    """One certificate as it is, several as `Certificates`."""
+    """A single certificate unchanged, or several as `Certificates`."""
     return certificates[0] if len(certificates) == 1 else Certificates(tuple(certificates))

@@ -1,9 +1,9 @@
-"""From a run and its rows to a certificate.
+"""Compute the certificate of a run from its rows.
 
-What the theorem of a run needs to know of its rounds is added up while it is played, or by playing it again over the
-rows, which must end in the same weights and facts; then the comparator that makes its bound smallest is sought, and its
-losses are taken from residuals over the rows. Which theorem speaks of the run is what its learner declares. Beside it
-stand the best fixed predictor in hindsight and the best constant, which no theorem needs.
+The sums that the theorem of a run needs are accumulated while it learns, or by playing it again over the rows, which
+must end in the same weights and facts. Then the comparator that makes the bound smallest is sought, and its losses are
+computed from the rows. The learner declares which theorem applies. The best fixed predictor in hindsight and the best
+constant are added for comparison; no theorem needs them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def certify_run(
     seek_best: bool = True,
     ledger: Ledger | None = None,
 ) -> Certificate:
-    """The certificate of a run over its rows.
+    """Return the certificate of a run over its rows.
 
     Parameters
     ----------
@@ -49,17 +49,17 @@ def certify_run(
     data : Data
         The rows it was trained on, with targets as it saw them and the same intercept.
     u : array of float, default None
-        A comparator to take instead of the one that makes the bound smallest.
+        A comparator to use instead of the one that makes the bound smallest.
     planted : array of float, default None
-        For GLM-tron, the w* with y = u(w*.x); without one the regret in the matching loss is certified.
+        For GLM-tron, the w* with y = u(w*.x); without it, the regret in the matching loss is certified.
     tol : float, default 0.01
-        Relative gap to which the comparator and, where it is not exact, the best fixed predictor are sought.
+        Relative gap to which the comparator is computed, and the best fixed predictor where it has no exact solution.
     label : str, default None
-        The class this run stands for.
+        The class of this run, in one-vs-rest.
     seek_best : bool, default True
         Whether the best fixed predictor and the best constant are sought too.
     ledger : Ledger, default None
-        What was added up while these rows were learnt; None plays the run again.
+        The sums accumulated while these rows were learnt; None plays the run again.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def certify_run(
 def _from_ledger(
     run: Run, data: Data, u: Any, tol: float, seek_best: bool, ledger: Ledger | None
 ) -> tuple[Judged, Outcome | None]:
-    """The verdict on a run that a ledger follows, and what is known beside it."""
+    """The verdict on a run that has a ledger, and what is known in hindsight."""
     ledger, known = followed(run, data, ledger, u, tol, run.learner.geometry, seek_best)
     found = verdict_on(run, known.applied[0])
     return found, outcome_of_ledger(run, data, ledger, known, found) if seek_best else None

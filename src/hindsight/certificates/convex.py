@@ -1,4 +1,4 @@
-"""Descent on a convex loss in any geometry, and runs that no theorem covers, whose regret is measured all the same."""
+"""Descent on a convex loss in any geometry, and runs without a theorem, whose regret is only measured."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PLANTED = 1e-12  # how far y may be from u(w*.x) and still count as planted
 
 
 def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Explicit steps on a convex loss, with the gradients really met, and the form that keeps the distances met.
+    """Explicit steps on a convex loss: the bound from the gradients met, and the form that also keeps the distances.
 
-    u is the one that makes the latter smallest, but for its last distance.
+    u minimises the latter without its last distance.
     """
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
@@ -64,7 +64,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
 
 
 def shape_of_link(lipschitz: float, z: np.ndarray, mean: np.ndarray) -> Assumption:
-    """That a link is nondecreasing and Lipschitz at margins met; where it is not, no data can tell what it is."""
+    """The assumption that a link is nondecreasing and Lipschitz. The margins met can refute it, but not prove it."""
     fault = link_fault(z, mean, lipschitz)
     text = f"u is nondecreasing and {lipschitz:g}-Lipschitz at the {z.size:,} margins of the run and of w*"
     return Assumption(text if fault is None else f"{text}: it {fault}", True if fault is None else None)
@@ -73,7 +73,7 @@ def shape_of_link(lipschitz: float, z: np.ndarray, mean: np.ndarray) -> Assumpti
 def no_theorem(
     run: Run, data: Data, t: Rounds, u: Any, tol: float, why: str = "this learner names no theorem"
 ) -> AppliedTheorem:
-    """The regret is measured, and nothing is promised."""
+    """Measure the regret, without a bound."""
     if run.learner.theorem is not None:
         why = f"the theorem {run.learner.theorem} speaks of a constant rate"
     elif run.learner.update.name == "implicit":
@@ -86,7 +86,7 @@ def no_theorem(
 
 
 def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
-    """GLM-tron on rows with y = u(w*.x); what they are off by, and rounding may hide, is added to the bound."""
+    """GLM-tron on rows with y = u(w*.x); deviations from it, with an allowance for rounding, are added to the bound."""
     loss, w = run.learner.loss, data.check(w)
     lipschitz = _lipschitz(loss)
     distance = float((w - run.first) @ (w - run.first))
@@ -120,14 +120,14 @@ def planted(run: Run, data: Data, t: Rounds, w: Any) -> AppliedTheorem:
 
 
 def _lipschitz(loss: Any) -> float:
-    """The Lipschitz constant of the slope of a matching loss, or an error that says it is missing."""
+    """The Lipschitz constant of the slope of a matching loss; raise a ValueError if the loss does not declare it."""
     if loss.link_lipschitz is None:
         raise ValueError(f"the loss {loss.name} must say the Lipschitz constant of its link, link_lipschitz")
     return float(getattr(loss, "scale", 1.0) * loss.link_lipschitz)
 
 
 def _own_link(loss: Any, lipschitz: float, z: np.ndarray, mean: np.ndarray) -> tuple[Assumption, ...]:
-    """That a link of the user's own is as it says, at all margins met and those of w*; nothing for the known ones."""
+    """The assumption that a user-defined link has the declared shape at all margins; empty for built-in links."""
     if any(type(loss) is type(known) for known in LINKS.values()):
         return ()
     return (shape_of_link(lipschitz, z, mean),)

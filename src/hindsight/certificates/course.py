@@ -1,6 +1,6 @@
-"""The course of a run: sums after some of its rounds, the same ones whatever the chunks that it was played in.
+"""The course of a run: its sums after selected rounds, the marks, which do not depend on how it was cut into chunks.
 
-Those rounds, its marks, are the first 64, then 32 from each power of 2 to the next, and the last one.
+The marks are the first 64 rounds, then 32 rounds between each power of 2 and the next, and the last round.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STEPS = 32  # marks from a power of 2 to the next
 
 
 class Course(NamedTuple):
-    """What a theorem measures, what its comparator loses, and the bound: sums up to the end of each of some rounds."""
+    """What a theorem measures, what its comparator loses, and the bound, each summed up to each mark."""
 
     rounds: np.ndarray
     measured: np.ndarray
@@ -26,7 +26,7 @@ class Course(NamedTuple):
 
 
 def marks_between(first: int, last: int) -> np.ndarray:
-    """The marks among the rounds first + 1 to last, without the last round of a run.
+    """The marks among the rounds first + 1 to last. The last round of a run is not treated as a mark here.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def marks_between(first: int, last: int) -> np.ndarray:
 
 
 def marks_of(last: int) -> np.ndarray:
-    """The marks of a run of so many rounds."""
+    """The marks of a run of `last` rounds."""
     return np.union1d(marks_between(0, last), [last]).astype(np.int64)
 
 
 def summed(values: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The sums of one number per round up to each mark."""
+    """The cumulative sums, at each mark, of one value per round."""
     total: np.ndarray = np.cumsum(values)[marks - 1]
     return total
 
@@ -60,9 +60,9 @@ def milestones(course: Course, potential: np.ndarray | None, verdict: Verdict) -
     course : Course
         The course of the run.
     potential : ndarray or None
-        The potential at each of its marks, where it is followed.
+        The potential at each of its marks, if it is tracked.
     verdict : Verdict
-        The certificate's.
+        The verdict of the certificate.
     """
     promised = verdict in (Verdict.HOLDS, Verdict.BROKEN)
     rounds = course.rounds.tolist()
@@ -82,7 +82,7 @@ def milestones(course: Course, potential: np.ndarray | None, verdict: Verdict) -
 def regret_curve(
     rounds: np.ndarray, mass: np.ndarray, lost: np.ndarray, best: np.ndarray, bound: np.ndarray | None = None
 ) -> RegretCurve | None:
-    """The mean loss of a run so far, beside that of the best fixed predictor of all rounds.
+    """The running mean loss of a run and of the best fixed predictor of all rounds.
 
     Parameters
     ----------
@@ -91,12 +91,12 @@ def regret_curve(
     mass, lost, best : ndarray
         At each mark, the sums of the weights, of what the run lost and of what the best fixed predictor loses.
     bound : ndarray, default None
-        What was promised at each mark, NaN where that is not known; None where nothing is.
+        The bound at each mark, NaN where it is not known; None if nothing is promised.
 
     Returns
     -------
     RegretCurve or None
-        None where no round weighs anything.
+        None if all weights are 0.
 
     Examples
     --------

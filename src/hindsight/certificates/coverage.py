@@ -1,4 +1,4 @@
-"""The certificate of intervals: how they covered, between which bounds on any rows, and how wide they were."""
+"""The certificate of prediction intervals: their coverage with bounds that hold on any rows, and their widths."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CoverageCertificate:
-    """A statement about the intervals of the progressive predictions of a run, on any rows whatever.
+    """A statement about the intervals of the progressive predictions of a run; it assumes nothing about the rows.
 
     Attributes
     ----------
     verdict : Verdict
-        Of the coverage: HOLDS, VOID where nothing was learnt or a sum is not finite, or BROKEN.
+        The verdict on the coverage: HOLDS, BROKEN, or VOID if nothing was learnt or a sum is not finite.
     asked, covered : float
-        The part of the weight of the rows that intervals were to cover, and that they did.
+        The nominal coverage, and the weighted fraction of the rows that were covered.
     low, high : float
-        Between these `covered` had to be.
+        The bounds on `covered`.
     rounds : int
-        How many rows.
+        The number of rows.
     weight : float
-        Their weight.
+        Their total weight.
     exact : float
-        The weight of the misses that were not asked for, since rows were met exactly, at width 0.
+        The weight of the misses that did not occur because rows were predicted exactly, at width 0.
     boundless : int
-        Rows whose interval was not finite.
+        The number of rows whose interval was not finite.
     stretch : float
-        Over any stretch of rows the weight of the misses differs by at most this from what was asked.
+        The bound on how far the weight of the misses may be from its nominal value, over any consecutive rows.
     worst : float
-        By how much it did, over the worst stretch.
+        How far it was, over the worst stretch of consecutive rows.
     width : float
-        The mean width of the intervals; of sets of labels twice the mean threshold. Infinite with `boundless` rows.
+        The mean width of the intervals; for sets of labels, twice the mean threshold. Infinite with `boundless` rows.
     fixed : float
-        That of the best fixed interval in hindsight, nearly.
+        The width of the best fixed interval in hindsight, approximately.
     loss, fixed_loss : float
-        The pinball losses of both, summed: least on average at the quantile asked.
+        The summed pinball losses of the intervals and of the best fixed interval.
     bound : float
-        What `loss` is at most; NaN where nothing is promised.
+        The bound on `loss`; NaN if nothing is promised.
     loss_verdict : Verdict
-        Whether that held: VOID with `boundless` rows.
+        Whether `loss` is within `bound`; VOID with `boundless` rows.
     score : float
-        The mean interval score: the width, and 2/(1 - asked) for each unit that a target lies outside.
+        The mean interval score: the width, plus 2/(1 - asked) times the distance of a target outside the interval.
     sets : bool
-        Whether they are sets of labels, those whose probability is at least 1 - width/2.
+        Whether these are sets of labels. A set contains the labels whose probability is at least 1 - width/2.
     """
 
     verdict: Verdict
@@ -95,7 +95,7 @@ class CoverageCertificate:
         return [head, covered if self.sets else f"{covered}; mean width {brief(self.width)}"]
 
     def lines(self) -> list[str]:
-        """The certificate to be read aloud."""
+        """The whole certificate as lines of text."""
         per = 1.0 / self.weight if self.weight else math.nan
         part = f"{100 * self.covered:.4g} % of {self.rounds:,} rows, asked {100 * self.asked:.4g} %"
         what = "sets of labels" if self.sets else "intervals"
@@ -133,7 +133,7 @@ class CoverageCertificate:
 
 
 def covered_so_far(tracker: Coverage) -> tuple[float, float, float]:
-    """The part of the rows so far that intervals covered, NaN of none, and between which parts that had to be."""
+    """The fraction of the rows so far that intervals covered, NaN before the first row, and the bounds on it."""
     at = tracker.sums[0]
     per = 1.0 / float(at.weight) if at.weight else math.nan
     low, high = theorems.coverage(GAMMA, tracker.alpha, float(at.most), float(at.carried))
@@ -142,7 +142,7 @@ def covered_so_far(tracker: Coverage) -> tuple[float, float, float]:
 
 
 def certify_coverage(tracker: Coverage, sets: bool = False) -> CoverageCertificate:
-    """The certificate of a tracker over the rows that it has followed: all that it takes was added up on the way."""
+    """The certificate of a tracker over the rows that it has followed; the tracker holds all sums that are needed."""
     at, alpha = tracker.sums[0], tracker.alpha
     weight, net = float(at.weight), float(at.missed - alpha * at.weight + at.spared)
     low, high = theorems.coverage(GAMMA, alpha, float(at.most), float(at.carried))
@@ -180,15 +180,16 @@ def certify_coverage(tracker: Coverage, sets: bool = False) -> CoverageCertifica
 
 
 def worst_of(verdicts: list[Verdict]) -> Verdict:
-    """BROKEN if one is, otherwise VOID if one is."""
+    """BROKEN if any verdict is, otherwise VOID if any is, otherwise HOLDS."""
     return next((each for each in (Verdict.BROKEN, Verdict.VOID) if each in verdicts), Verdict.HOLDS)
 
 
 def rivals_of(tracker: Coverage) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Fixed half-widths some 4 % apart, what each loses, the bound that it gives for the run, and the weight below it.
+    """Fixed half-widths some 4 % apart, their losses, the bounds they give for the run, and the weight of scores below.
 
-    They are the edges of the bins: all scores of a bin are on one side, so that what they lose is exact. No member is
-    narrower than a part of the largest score, so no such width is a rival; there may be none.
+    The half-widths are edges of the bins of scores. All scores of a bin lie on one side of an edge, so the losses are
+    exact. No member is narrower than a fixed fraction of the largest score, so narrower widths are left out; the result
+    may be empty.
     """
     at, alpha = tracker.sums[0], tracker.alpha
     c, sums = tracker.bins

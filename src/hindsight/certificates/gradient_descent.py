@@ -34,9 +34,9 @@ def certify_descent(
 ) -> Certificate:
     """Return the certificate of a descent's output over its rows.
 
-    The descent is played again, which shows that these are its rows and gives the gradients met. The comparator
-    minimises f(u) + |u - w_s|^2 / (2 Sigma eta); with l2 that is again a loss and a squared distance, from a shorter
-    start. Beside it stands the best fixed predictor, which minimises f alone.
+    The descent is played again, which verifies that these are its rows and gives the gradients. The comparator
+    minimises f(u) + |u - w_s|^2 / (2 Sigma eta); with l2 this is again a loss plus a squared distance, to a start that
+    is scaled down. The best fixed predictor, which minimises f alone, is reported as well.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def certify_descent(
     data : Data
         The rows it was played on, with targets as it saw them and the same intercept.
     output : {"mean", "mean-after", "last", "best"}
-        Which weights. The mean after the steps is the mean of a descent that starts where the first step led, with one
-        gradient more: that one is certified.
+        Which weights the certificate is about. The mean after the steps is the mean of a descent that starts after the
+        first step and has one more gradient, and is certified as such.
     u : array_like, default None
         A comparator to use instead of the best in hindsight.
     tol : float, default 0.01
@@ -114,7 +114,7 @@ def certify_descent(
 
 
 def _uncovered(descent: Descent, output: str) -> str | None:
-    """Return why no theorem covers the output; None if one does."""
+    """Return the reason why no theorem covers the output; None if one does."""
     if descent.learner.theorem is None:
         return "this learner names no theorem"
     if output == "last":
@@ -136,7 +136,7 @@ class Mark(NamedTuple):
 
 
 def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
-    """Play the descent again and check that it is the same: its facts, and its marks."""
+    """Play the descent again, check that it is the same, and return its facts and its marks."""
     if data.width != descent.width:
         raise MismatchError(f"the model has {descent.width} coordinates, these rows have {data.width}")
     again = descent.restarted()
@@ -157,7 +157,7 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
 
 
 def _play(descent: Descent, data: Data, rounds: int) -> list[Mark]:
-    """Play so many rounds: of a full batch, where it stood after 1, 2, 4, ... rounds and the last."""
+    """Play `rounds` rounds; for a full batch, return the marks after 1, 2, 4, ... rounds and after the last."""
     marks: list[Mark] = []
 
     def add(_: int) -> None:

@@ -1,6 +1,6 @@
-"""What people ask for first of a run: its figures in the unit of the targets, beside those of a constant, as sentences.
+"""The main figures of a run as sentences: in the unit of the targets, next to those of a constant prediction.
 
-The terminal, the report, the page of a service and notebooks take their words and figures from here.
+The terminal, the report, the web page of the service and notebooks all use these sentences and figures.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONSTANTS = {  # what the best constant is, by the unit
 
 
 def unit_of(quantity: str) -> str:
-    """The unit of what a certificate measured: what a mean of it is a mean of.
+    """The name of the loss whose mean is shown for a quantity that a certificate measured.
 
     Examples
     --------
@@ -45,18 +45,18 @@ def unit_of(quantity: str) -> str:
 
 
 def constant_of(unit: str) -> str:
-    """What the best constant prediction is called."""
+    """The name of the best constant prediction."""
     return CONSTANTS.get(unit, "the best constant")
 
 
 def title_of(unit: str) -> str:
-    """What a figure is called in a table."""
+    """The name of a figure in a table."""
     names = {SQUARES: "RMSE", MISTAKES: "right", TRAINING_ERRORS: "right"}
     return names.get(unit, f"mean {unit}")
 
 
 def figure_of(unit: str, mean: float) -> str:
-    """The mean of a loss as it is shown: squared errors by their root, mistakes by the part that is right.
+    """The mean of a loss as it is displayed: squared errors by their root, mistakes by the percentage that is right.
 
     Examples
     --------
@@ -73,26 +73,26 @@ def figure_of(unit: str, mean: float) -> str:
 
 
 def rooted(unit: str, values: np.ndarray) -> np.ndarray:
-    """The means of a loss as they are drawn: of squared errors their roots."""
+    """The means of a loss as they are plotted: for squared errors, their square roots."""
     return np.sqrt(np.maximum(values, 0.0)) if unit == SQUARES else values
 
 
 def shown_figure(name: str, value: float) -> str:
-    """A figure under its name as it is shown: those that are parts of all rows in per cent."""
+    """A named figure as it is displayed; fractions of all rows in per cent."""
     return percent(value) if name in PARTS else brief(value)
 
 
 class Scores(NamedTuple):
-    """The figures of a run that belong to its targets, whatever its loss; NaN where one is not known.
+    """The figures of a run in terms of its targets, independent of its loss; NaN where one is not known.
 
     Attributes
     ----------
     square, square_of_constant : float
-        Mean squared errors, of numbers.
+        For numeric targets, the mean squared errors of the run and of the constant.
     right, right_of_constant : float
-        The part of the rows that were given their label, and the part that has the most frequent one.
+        For labels, the accuracy of the run, and the frequency of the most frequent label.
     label : str or None
-        That label.
+        The most frequent label.
     """
 
     square: float = math.nan
@@ -103,7 +103,7 @@ class Scores(NamedTuple):
 
     @property
     def r2(self) -> float:
-        """R²: the part of the squared error of always predicting the mean that the run did not have."""
+        """R²: 1 minus the ratio of the squared error of the run to that of always predicting the mean."""
         beside = self.square_of_constant
         return 1.0 - self.square / beside if beside > 0.0 else math.nan
 
@@ -123,13 +123,13 @@ class Scores(NamedTuple):
 
     @property
     def constant(self) -> str:
-        """What always predicting the same is called."""
+        """The name of the constant prediction."""
         if not self.of_labels:
             return CONSTANTS[SQUARES]
         return CONSTANTS[MISTAKES] if self.label is None else f"always predicting {self.label}"
 
     def sentence(self) -> str:
-        """The figures beside those of the constant; empty where they are not known."""
+        """The figures next to those of the constant, as a sentence; empty if they are not known."""
         if self.of_labels:
             other = self.right_of_constant
             rest = "" if math.isnan(other) else f"; {self.constant} would be right on {percent(other)}"
@@ -151,12 +151,12 @@ def in_words(unit: str, means: Mapping[str, float], best_is_shown: bool, scores:
     unit : str
         As `unit_of` gives it.
     means : mapping of str to float
-        Per row what the run lost ("loss"), the best constant ("constant"), the best fixed predictor ("best") and what
-        was promised ("guaranteed"); NaN where one is not known.
+        The losses per row of the run ("loss"), the best constant ("constant") and the best fixed predictor ("best"),
+        and the bound per row ("guaranteed"); NaN where one is not known.
     best_is_shown : bool
         Whether the best fixed predictor is shown to be the best.
     scores : Scores or None, default None
-        The figures that belong to the targets, where they are known.
+        The figures in terms of the targets, if known.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def in_words(unit: str, means: Mapping[str, float], best_is_shown: bool, scores:
 
 
 def tiles(unit: str, means: Mapping[str, float], best_is_shown: bool, scores: Scores) -> list[tuple[str, str]]:
-    """The same figures, each with its name; what is not known is left out."""
+    """The same figures as pairs of name and text; unknown ones are left out."""
     if scores.of_labels:
         out = [("accuracy", percent(scores.right)), (scores.constant, percent(scores.right_of_constant))]
     else:
@@ -201,12 +201,12 @@ def tiles(unit: str, means: Mapping[str, float], best_is_shown: bool, scores: Sc
 
 
 def of_targets(scores: Scores | None) -> tuple[str, ...]:
-    """The units whose figures are those of the targets."""
+    """The units whose figures `scores` already gives."""
     return PARTS_RIGHT if scores is not None and scores.of_labels else (SQUARES,)
 
 
 def lost(unit: str, mean: float) -> str:
-    """What the run lost."""
+    """The loss of the run, as a phrase."""
     if math.isnan(mean):
         return ""
     if unit == SQUARES:
@@ -217,7 +217,7 @@ def lost(unit: str, mean: float) -> str:
 
 
 def beside(unit: str, mean: float, who: str) -> str:
-    """What somebody else would have lost."""
+    """The loss of another predictor, as a phrase."""
     if math.isnan(mean):
         return ""
     verb = {SQUARES: " would be off by", MISTAKES: " would be right on", TRAINING_ERRORS: " would be right on"}
@@ -225,7 +225,7 @@ def beside(unit: str, mean: float, who: str) -> str:
 
 
 def promise(unit: str, mean: float) -> str:
-    """What was promised; empty where that is nothing, as more mistakes than rows."""
+    """The guarantee, as a phrase; empty if it says nothing, such as more mistakes than rows."""
     if math.isnan(mean) or (unit == MISTAKES and mean >= 1.0):
         return ""
     return f"the theorem guarantees at {'least' if unit in PARTS_RIGHT else 'most'} {figure_of(unit, mean)}"
@@ -239,5 +239,5 @@ WORTH = {  # half a sentence for each word
 
 
 def worth_in_words(worth: str, unit: str) -> str:
-    """What a promise is worth ("tight", "loose" or "vacuous"), as a sentence; `unit` is that of `unit_of`."""
+    """What a bound is worth ("tight", "loose" or "vacuous"), as a sentence; `unit` is as `unit_of` gives it."""
     return f"the promise is {worth}: {WORTH[worth].format(constant_of(unit))}"

@@ -1,6 +1,6 @@
-"""What is known of a run in hindsight: the other side of its theorems, and what it lost beside the best of others.
+"""What is known of a run in hindsight: its comparators, the best fixed predictor and the best constant.
 
-Comparators, the best fixed predictor and the best constant are sought first, and then meet the rows together.
+All of them are computed first; their losses on the rows are then taken in one common pass.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NOT_CONVEX = "squared errors behind a link are not convex: which fixed predictor
 
 
 class OtherRowsError(Exception):
-    """The rows are not those which a ledger followed, to the last bit."""
+    """The rows are not, bit for bit, those that a ledger followed."""
 
 
 class Known(NamedTuple):
@@ -59,13 +59,13 @@ class Known(NamedTuple):
     Attributes
     ----------
     applied : dict
-        By the number of a member, its theorem applied.
+        The applied theorem of each member, by its number.
     best, constant : Best or None, and float
-        The best fixed predictor and what the best constant loses; None and NaN where they were not sought.
+        The best fixed predictor and the loss of the best constant; None and NaN if they were not sought.
     tried : dict
-        By name, predictors that may lose less than what the search found: "best", that one, is among them.
+        Predictors by name that may lose less than the one that the search found, which is among them as "best".
     unit : float
-        What losses are multiplied by to be measured.
+        The factor from a loss to what certificates measure.
     """
 
     applied: dict[int, AppliedTheorem]
@@ -75,7 +75,7 @@ class Known(NamedTuple):
     unit: float
 
     def best_of(self, names: Sequence[str]) -> tuple[Best | None, np.ndarray]:
-        """The best fixed predictor, or one of these where it loses less; and what it has lost at each mark."""
+        """The best fixed predictor, or the named one that loses less, with its cumulative loss at each mark."""
         best, course = self.best, self.tried["best"].lost if "best" in self.tried else np.empty(0)
         for name in names:
             if best is not None and name in self.tried:
@@ -88,7 +88,7 @@ class Known(NamedTuple):
 def followed(
     run: Run, data: Data, ledger: Ledger | None, u: Any, tol: float, geometry: Any = None, seek_best: bool = True
 ) -> tuple[Ledger, Known]:
-    """The ledger of a run, played again unless one is given that followed these rows, and what is known beside it."""
+    """The ledger of a run and what is known in hindsight; plays the run again unless `ledger` followed these rows."""
     more = u, tol, geometry, seek_best
     if ledger is not None:
         with suppress(OtherRowsError):
@@ -100,20 +100,20 @@ def followed(
 def in_hindsight(
     run: Run, data: Data, ledger: Ledger, u: Any, tol: float, geometry: Any = None, seek_best: bool = True
 ) -> Known:
-    """What the ledger of a run, or of the members of a panel, says beside their comparators and the best predictor.
+    """Apply the theorems of a run, or of the members of a panel, to its ledger, and find the best fixed predictor.
 
     Parameters
     ----------
     run, data, ledger : Run, Data and Ledger
         The run, its rows and its ledger.
     u : array of float or None
-        A comparator for all members; None seeks one for each.
+        A comparator for all members; None computes one for each.
     tol : float
-        Relative gap to which they, and the best fixed predictor, are sought.
+        Relative gap to which comparators and the best fixed predictor are computed.
     geometry : a geometry of `kernels` or None, default None
         It determines the set of the best fixed predictor.
     seek_best : bool, default True
-        Whether that and the best constant are sought.
+        Whether the best fixed predictor and the best constant are computed.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def in_hindsight(
 
 
 class Outcome(NamedTuple):
-    """What is known of a run in hindsight, whatever its theorem says."""
+    """What is known of a run in hindsight, independent of its theorem."""
 
     best: Best | None
     constant: float
@@ -176,11 +176,11 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
     run, data, t : Run, Data and Rounds
         The run, its rows and its rounds.
     case : AppliedTheorem
-        Its theorem, applied: what it measures tells whether mistakes are counted.
+        Its theorem, applied; what it measures determines whether mistakes are counted.
     tol : float
-        Relative gap to which the best fixed predictor is sought where it is not exact.
+        Relative gap to which the best fixed predictor is computed where it has no exact solution.
     promised : bool
-        Whether the bound of the theorem is a promise for this run.
+        Whether the bound of the theorem applies to this run.
     """
     c = t.c
     factors = np.bincount(t.row, c, data.rounds)
@@ -212,7 +212,7 @@ def told(
     run: Run, data: Data, case: AppliedTheorem, promised: bool, best: Best | None, constant: float, lost: float,
     marks: np.ndarray, mass: np.ndarray, course: np.ndarray, rival: np.ndarray,
 ) -> Outcome:  # fmt: skip
-    """The outcome, with what to do about a run that lost more than the best constant, and its curve."""
+    """The outcome with its curve, and with advice if the run lost more than the best constant."""
     advice = cure(run, data, case.best_eta) if lost > constant * (1.0 + SAME) else ""
     curve = regret_curve(marks, mass, course, rival, case.course.bound if promised else None)
     return Outcome(best, constant, lost, float(mass[-1]), advice, curve)
@@ -231,9 +231,9 @@ def of_loss(
     data: Data, loss: Any, factors: np.ndarray, geometry: Any, tol: float,
     at_hand: dict[str, np.ndarray] | None = None, known: dict[str, float] | None = None,
 ) -> Best:  # fmt: skip
-    """The best fixed predictor of a loss, as a certificate has it: none at hand, by name, nor a constant loses less.
+    """The best fixed predictor of a loss: that of the search, or another one that is known and loses less.
 
-    What some of these lose may be known.
+    `at_hand` has such predictors by name, to which the best constant is added; `known` has losses computed before.
     """
     best = best_fixed(data, loss, factors, geometry, tol)
     tried = (at_hand or {}) | constant_point(data, loss, factors, geometry)
@@ -249,9 +249,9 @@ def of_loss(
 
 
 def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Outcome:
-    """The outcome of descent on f, a mean already: the least f of any u, and the mean loss of the best constant.
+    """The outcome of descent on f, which is a mean: the least f of any u, and the mean loss of the best constant.
 
-    A constant has no weights, so nothing is added to its loss for their size.
+    A constant has no weights, so it has no penalty.
     """
     loss, geometry, l2 = descent.learner.loss, descent.learner.geometry, float(descent.l2)
     weight = float(data.c.sum())
@@ -270,7 +270,7 @@ def of_descent(descent: Descent, data: Data, measured: float, tol: float) -> Out
 
 
 def of_pocket(model: BatchPerceptron, data: Data, separator: Floats | None) -> Outcome:
-    """The training errors of a pocket, beside the fewest of any fixed predictor."""
+    """The outcome of a pocket: its training errors, and the fewest of any fixed predictor."""
     if separator is None:
         best = fewest(data, data.c, Euclidean(1.0), (model.pocket, model.weights))
     else:
@@ -279,7 +279,7 @@ def of_pocket(model: BatchPerceptron, data: Data, separator: Floats | None) -> O
 
 
 def of_matching_loss(problem: SingleIndexProblem, rounds: int, total: float, tol: float = 0.01) -> Outcome | None:
-    """The outcome of rounds on a matching loss; None where the link has no name."""
+    """The outcome of rounds on a matching loss; None if the link is not a built-in one."""
     loss: Any = LINKS.get(problem.link.function.name)
     if loss is None:
         return None
@@ -289,6 +289,6 @@ def of_matching_loss(problem: SingleIndexProblem, rounds: int, total: float, tol
 
 
 def of_squares(problem: SingleIndexProblem, rounds: int, total: float, planted: Comparator | None) -> Outcome:
-    """The outcome of rounds on squared errors behind a link, where only a planted predictor is known to be the best."""
+    """The outcome of rounds on squared errors behind a link; the best predictor is known only if it is planted."""
     best = None if planted is None else Best(planted.u, planted.loss, planted.loss, planted.found)
     return Outcome(best, rounds * problem.target_variance(), total, float(rounds))

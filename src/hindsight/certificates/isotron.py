@@ -1,7 +1,7 @@
 """Certificates of Isotron and of GLM-tron over epochs.
 
-Sums over the rows show that they are those of the model; the rounds are run again, which gives the potential of
-every round. A planted w* is checked on the data; without one no data can show that y = u(w* . x).
+Sums over the rows verify that they are those of the model. The rounds are run again, which gives the potential after
+every round. A planted w* is checked on the data; without one, no data can show that y = u(w* . x).
 """
 
 from __future__ import annotations
@@ -88,14 +88,14 @@ def certify_rounds(
 
 
 def _course(measured: Floats, own: float, bound: Any) -> Course:
-    """The course of what is measured in each round, beside a comparator that loses the same in all of them."""
+    """The course of what is measured in each round, with a comparator whose loss is the same in every round."""
     rounds = np.arange(1, len(measured) + 1)
     return Course(rounds, np.cumsum(measured), own * rounds, np.broadcast_to(bound, rounds.shape))
 
 
 @dataclass(frozen=True)
 class WatchedLink(GivenLink):
-    """A link of the user's own that notes the margins of the rounds and what it predicts there, up to `KEPT`."""
+    """A user-defined link that records the margins of the rounds and its predictions there, up to `KEPT` of them."""
 
     met: list[tuple[Floats, Floats]] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ class WatchedLink(GivenLink):
         return mean, None
 
     def shape(self, z: Floats, rounds: int) -> Assumption:
-        """That it is nondecreasing and Lipschitz at the margins of all rounds, and those of w*, together."""
+        """The assumption that it is nondecreasing and Lipschitz over the margins of all rounds and of w*."""
         if sum(met.size for met, _ in self.met) < rounds * z.size:
             text = f"u is nondecreasing and {self.lipschitz:g}-Lipschitz: the margins of {rounds:,} rounds are too many"
             return Assumption(f"{text} to compare (at most {KEPT:,})", None)
@@ -116,7 +116,7 @@ class WatchedLink(GivenLink):
 
 
 def _watched(problem: SingleIndexProblem) -> SingleIndexProblem:
-    """The problem with its link watched, if that is the user's own."""
+    """The problem, with its link wrapped in a `WatchedLink` if that is user-defined."""
     link = problem.link
     if not link.known or link.integral is not None:
         return problem
@@ -126,7 +126,7 @@ def _watched(problem: SingleIndexProblem) -> SingleIndexProblem:
 
 
 def _rerun(problem: SingleIndexProblem, history: History, comparator: Floats | None) -> History:
-    """Run the rounds again; they must end where the model's did."""
+    """Run the rounds again; they must end at the weights of the model."""
     again = run_rounds(problem, len(history.loss), history.start, comparator=comparator)
     far = float(np.abs(again.last - history.last).max())
     if not far <= 1e-9 * max(1e-300, float(np.abs(history.last).max())):
@@ -185,9 +185,10 @@ def _planted(problem: SingleIndexProblem, history: History, w: Floats) -> Applie
 
 
 def _realisable(z: Floats, y: Floats, constant: float) -> tuple[float, float]:
-    """Return by how much y decreases, and increases beyond the constant, between any two points in order of z.
+    """Return the largest decrease of y and its largest increase beyond the Lipschitz constant, over pairs ordered by z.
 
-    Half of each is the smallest e such that a nondecreasing (a Lipschitz) function is within e of every y.
+    Half of the first is the smallest e such that some nondecreasing function is within e of every y. Half of the second
+    is the same for Lipschitz functions.
     """
     order = argsort(z)
     z, y = take(z, order), take(y, order)
@@ -228,7 +229,7 @@ def _matching(problem: SingleIndexProblem, history: History, given: Any) -> Appl
 
 
 def _without_theorem(problem: SingleIndexProblem, history: History) -> AppliedTheorem:
-    """Measure the loss where no w* was declared: there is no bound."""
+    """Measure the loss if no w* was declared; there is no bound."""
     rounds = len(history.loss)
     own = problem.target_variance()
     if problem.link.known:

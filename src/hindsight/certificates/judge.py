@@ -1,4 +1,4 @@
-"""The verdict on a theorem applied to a run: whether its bound holds, if its assumptions are met and its lemma is."""
+"""The verdict on a theorem applied to a run, from its bound, its assumptions and its per-round lemma."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAMILIES = {  # what a learner may declare as its theorem, beside those that rea
 
 
 def judge(run: Run, data: Data, rounds: Rounds, u: Any, tol: float, apply: Any = None) -> Judged:
-    """What the theorem of a run says of it, round by round; `apply` applies another theorem than its learner's."""
+    """Apply the theorem of a run to its rounds and judge it; `apply` replaces the theorem that the learner declares."""
     case = smallest(plain := (apply or applied_theorem(run))(run, data, rounds, u, tol))
     if case is not plain and not _lemma(case, run, rounds)[2]:  # then what the steps took off is not shown
         case = plain
@@ -52,9 +52,9 @@ def judge(run: Run, data: Data, rounds: Rounds, u: Any, tol: float, apply: Any =
 
 
 def verdict_on(run: Run, case: AppliedTheorem, rounds: Rounds | None = None) -> Judged:
-    """Whether the bound holds, if assumptions are met and the steps taken are the theorem's.
+    """Return the verdict: whether the bound holds, the assumptions are met and the steps are those of the theorem.
 
-    A run is judged alike by itself and as a member of a panel. `rounds` are there where the theorem has a lemma.
+    A run is judged in the same way by itself and as a member of a panel. `rounds` is needed if the theorem has a lemma.
     """
     assert case.band is not None
     sizes, measured, bound = case.band, case.measured, case.bound
@@ -78,7 +78,7 @@ def verdict_on(run: Run, case: AppliedTheorem, rounds: Rounds | None = None) -> 
 
 
 def applied_theorem(run: Run, w: Any = None) -> Any:
-    """The function that applies the theorem which the run's learner declares, or one for runs without a theorem."""
+    """The function that applies the theorem declared by the run's learner, or `no_theorem`."""
     name = run.learner.theorem
     if w is not None:
         if name != "glm-tron":
@@ -93,9 +93,9 @@ def applied_theorem(run: Run, w: Any = None) -> Any:
 
 
 def smallest(case: AppliedTheorem) -> AppliedTheorem:
-    """The form of the theorem whose bound is smaller, with a note of the other; a bound on the plain loss comes first.
+    """The form of the theorem with the smaller bound, with a note on the other; a bound on the plain loss is preferred.
 
-    Both are for the same u.
+    Both forms have the same u.
     """
     met = case.met
     if met is None or not met.applies or not math.isfinite(met.bound):
@@ -113,7 +113,7 @@ def smallest(case: AppliedTheorem) -> AppliedTheorem:
 
 
 def _digits(run: Run, t: Rounds | None) -> tuple[Assumption, ...]:
-    """That rounding left multiplicative weights their digits; nothing where six of them are beyond doubt."""
+    """The assumption that rounding did not spoil multiplicative weights; empty if six digits are certainly correct."""
     moved = 0.0 if t is None else float(t.rounding.sum())
     if not run.learner.geometry.multiplicative or moved < DOUBT:
         return ()
@@ -122,7 +122,7 @@ def _digits(run: Run, t: Rounds | None) -> tuple[Assumption, ...]:
 
 
 def _steps(case: AppliedTheorem, run: Run, t: Rounds | None, sizes: Band) -> tuple[bool, tuple[str, ...]]:
-    """Whether the steps taken are not shown to be the theorem's, by its lemma and its sharper form, and what to say."""
+    """Check the steps by the lemma and the sharper form of the theorem: whether they fail, and notes."""
     notes: list[str] = []
     if case.lemma is not None and np.isnan(case.lemma.change).any():
         return True, (f"the {run.learner.geometry.name} geometry does not say what its steps do to the potential",)
@@ -141,7 +141,7 @@ def _steps(case: AppliedTheorem, run: Run, t: Rounds | None, sizes: Band) -> tup
 
 
 def _lemma(case: AppliedTheorem, run: Run, t: Rounds | None) -> tuple[int, float, bool]:
-    """The round whose change of potential exceeds most what the lemma allows, by how much, and if rounding explains it.
+    """The round that violates the lemma most, the excess of its change of potential, and whether rounding explains it.
 
     The excess is 0 where it is within 1e-12 of the terms of both.
     """
@@ -160,11 +160,11 @@ def _lemma(case: AppliedTheorem, run: Run, t: Rounds | None) -> tuple[int, float
 
 
 def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
-    """The band of a theorem that was applied to a run: how far rounding may put what was measured above its bound.
+    """The band of a theorem that was applied to a run: how far rounding may lift what was measured above its bound.
 
-    It is 1e-9 of the bound and of what the start of the run would have lost, which is Sigma c (y - base)^2 for squared
-    errors and Sigma c |y - base| for losses that grow linearly, and what rounding in margins, steps and sums may come
-    to: of targets far from 0 many digits are lost in a difference, however small the losses are.
+    It is 1e-9 times the bound plus the loss of the starting weights, which is Sigma c (y - base)^2 for squared errors
+    and Sigma c |y - base| for losses that grow linearly, plus a bound on the rounding errors of margins, steps and
+    sums. With targets far from 0, differences lose many digits, however small the losses are.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows makes a certificate void
         times = t.c * t.eta if case.quantity.endswith("times its rate") else t.c
@@ -179,7 +179,7 @@ def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
 
 
 def _start_loses(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
-    """What the start would have lost in each round, for weights 1."""
+    """The loss of the starting weights in each round, for weights c of 1."""
     if case.quantity in (MISTAKES, WEIGHTED):
         return np.ones(t.row.size)
     z = margins_of_start(run, data)[t.row]
@@ -189,7 +189,7 @@ def _start_loses(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.nd
 
 
 def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
-    """What rounding in the margins of the comparator and of the run may change a loss by, for weights 1."""
+    """How much rounding in the margins of comparator and run may change the loss of each round, for weights c of 1."""
     u = case.comparator.u
     lanes = EPS * (8.0 + 0.125 * run.width)
     sizes = data.margin_sizes(u)[t.row]
@@ -201,7 +201,7 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
 
 
 def _potentials(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
-    """What rounding in each step may add to the potential 2 D(u, w)."""
+    """How much rounding in each step may add to the potential 2 D(u, w)."""
     u, first = case.comparator.u, run.first
     off = rounding(run, t, float(np.linalg.norm(u)))
     if run.learner.geometry.multiplicative:

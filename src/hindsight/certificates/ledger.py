@@ -1,8 +1,8 @@
-"""What the theorems of learners without a rate need of a run, added up while it is played.
+"""The sums that the theorems of learners without a rate need, accumulated while a run is played.
 
-A ledger follows a run, or all members of a panel, block by block, in the pass that learns or in one that plays the run
-again; the sums are the same to the last bit. What depends on a comparator is added up afterwards, over the rows, by
-`against`, for all comparators in one pass.
+A ledger follows a run, or all members of a panel, block by block, either while it learns or while it is played again;
+the sums are bit for bit the same. What depends on a comparator is summed afterwards over the rows by `against`, in one
+pass for all comparators.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PIECE = 4096  # rows that comparators are tried on in turn, while they are in th
 
 
 class Block(NamedTuple):
-    """Some rounds of a run: margins, norms and steps, targets, weights (0 for a row that only gives the start), the
-    range of the targets before each, and the places of those at which sums are kept."""
+    """Some rounds of a run: margins, norms, steps, targets, weights (0 for a row that only sets the start), the range
+    of the targets before each round, and the positions of the marks."""
 
     z: np.ndarray
     q: np.ndarray
@@ -53,10 +53,10 @@ class Terms(NamedTuple):
     Attributes
     ----------
     paid : the losses.
-    size : what rounding in the margins may change them by, in units of that rounding.
-    price : what the rounds cost beyond the comparator, whoever that is.
-    spent : what the steps may have added to the potential, where the theorem follows it.
-    off, stray : how far the slopes of steps were from that of the loss, and times the margin they were taken at.
+    size : how much rounding in the margins may change the losses, in units of that rounding.
+    price : the cost of the rounds in excess of any comparator's loss.
+    spent : how much the steps may have added to the potential, if the theorem tracks it.
+    off, stray : how far the slopes of steps were from the slope of the loss, and the same times the margin.
     """
 
     paid: np.ndarray
@@ -68,8 +68,8 @@ class Terms(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A panel after so many rounds: its loss; of the mixture the rate, the price met, the rounds after which weight was
-    shared, all weights, and what each member has lost as it was used, where that is counted; what the stack costs.
+    """A panel after some rounds: its loss; the mixture's rate, price, number of rounds after which weight was shared,
+    weights and (if counted) losses of the members as used; and the price of the stack.
     """
 
     rounds: int
@@ -90,12 +90,13 @@ class Ledger:
     run : Run
         The run, or the panel, before its first round.
     add_terms : callable
-        From a member, a block of its rounds and its sums so far to its sums after them, with those at marks.
+        Called with a member, a block of its rounds, its sums so far, which it updates, and an array that it fills with
+        the sums at the marks of the block.
 
     Attributes
     ----------
     rounds : int
-        Rounds that were added; rows of weight 0 are none.
+        The number of rounds added. Rows of weight 0 do not count.
     """
 
     def __init__(self, run: Run, add_terms: Callable[[Run, Block, np.ndarray, np.ndarray], None]) -> None:
@@ -115,9 +116,9 @@ class Ledger:
         self.rows_seen, self.sketch = 0, 0.0
 
     def add(self, own: np.ndarray, y: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Add rounds of weight above 0: `own` has margins, norms, largest |x| and steps of each member.
+        """Add rounds of positive weight; `own` has the margins, norms, largest |x| and steps of each member.
 
-        Returns which of them are marks, by their place.
+        Returns the positions of the marks among these rounds.
         """
         if y.size == 0:
             return np.empty(0, np.int64)
@@ -143,15 +144,15 @@ class Ledger:
         return places
 
     def _used(self, z: np.ndarray, y: np.ndarray, c: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """What each member lost in each round, as a mixture used it."""
+        """The loss of each member in each round, as the mixture used it."""
         clips = isinstance(self.run, PanelRun) and getattr(self.run.mixture, "clips", 0.0) != 0.0
         loss = self.run.learner.loss
         return np.stack([c * each_loss(loss, np.clip(own, low, high) if clips else own, y) for own in z])
 
     def follow(self, own: np.ndarray, y: np.ndarray, c: np.ndarray) -> Iterator[slice]:
-        """Add rows that the members of a panel have played, in parts that end at marks.
+        """Add rows that the members of a panel have played, and yield them in slices that end at marks.
 
-        A part is mixed before the next one is asked for.
+        The caller mixes a slice before it asks for the next one.
         """
         on = c > 0.0
         before, first = self.rounds, 0
@@ -164,7 +165,7 @@ class Ledger:
             yield slice(first, y.size)
 
     def _ranges(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The range of the targets before each round: it begins at the first one, or at 0 without an intercept."""
+        """The range of the targets before each round. It starts at the first target, or at 0 without an intercept."""
         if self.rounds == 0:
             self.range = [y[0], y[0]] if self.members[0].intercept else [0.0, 0.0]
         low, high = ranges_before(y, *self.range)
@@ -172,13 +173,13 @@ class Ledger:
         return low[:-1], high[:-1]
 
     def see(self, rows: Any, first: int, y: np.ndarray, c: np.ndarray) -> None:
-        """Take notice of rows that were learnt, so that others are not taken for them."""
+        """Add rows that were learnt to the sum that identifies the rows of the run."""
         along = direction(self.run.width, self.run.bias)
         self.sketch = operators.ordered_sum(rows, first, along, y, c, self.rows_seen, self.sketch)
         self.rows_seen += y.size
 
     def sums_at(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The marks, the weight so far at each, and the sums of each member there."""
+        """The marks, the cumulative weight at each, and the sums of each member there."""
         marks, at = marks_of(self.rounds), np.concatenate(self.at)
         mass, sums = np.concatenate(self.masses), np.concatenate(self.sums, axis=1)
         if at.size < marks.size:
@@ -187,7 +188,7 @@ class Ledger:
 
 
 def ranges_before(y: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-    """The range of the targets before each row and after the last one, from what it is before the first."""
+    """The range of the targets before each row and after the last; `low` and `high` are the range before the first."""
     return np.minimum.accumulate(np.r_[low, y]), np.maximum.accumulate(np.r_[high, y])
 
 
@@ -195,17 +196,17 @@ FROM_FIRST_TARGET = ("running", "ridge", "windowed-ridge", "vaw")  # theorems of
 
 
 def starts_with_target(run: Run) -> bool:
-    """Whether a target can be the start of a run: then its first row only gives that."""
+    """Whether the first target may set the start of a run, in which case the first row does nothing else."""
     return run.learner.targets == "real" and run.intercept
 
 
 def opens(run: Run) -> bool:
-    """Whether the first row of a run of one learner only gives its start."""
+    """Whether the first row of a run of a single learner only sets its start."""
     return run.learner.theorem in FROM_FIRST_TARGET and starts_with_target(run)
 
 
 def mark_of(run: Any, rounds: int) -> Mark:
-    """The mixture of a panel as it stands."""
+    """The current state of a panel as a mark."""
     state = run.state
     shared = float(state.shared[0]) if run.learner.drift else 0.0
     used = state.lost.copy() if hasattr(state, "lost") else None
@@ -214,7 +215,7 @@ def mark_of(run: Any, rounds: int) -> Mark:
 
 
 def price_of_two(run: Any) -> float:
-    """What a panel may lose beyond the mixture, and beyond its correction; 0 without one."""
+    """The price of choosing between the mixture and its correction by the stack; 0 without a stack."""
     if run.stack is None:
         return 0.0
     state = run.stack.state
@@ -222,7 +223,7 @@ def price_of_two(run: Any) -> float:
 
 
 def direction(width: int, bias: float) -> np.ndarray:
-    """Numbers between 1 and 2 that rows are summed up with, to tell them from others; the intercept's is 1."""
+    """Coefficients between 1 and 2 of the columns in the sum that identifies rows; the intercept's is 1."""
     along: np.ndarray = 1.0 + np.modf(0.6180339887498949 * np.arange(1.0, width + 1.0))[0]
     if bias != 0.0:
         along[-1] = 1.0
@@ -230,7 +231,7 @@ def direction(width: int, bias: float) -> np.ndarray:
 
 
 def factors_of_rows(data: Data, passes: int, opening: bool) -> np.ndarray:
-    """The weight of each row over all passes, without a round that only gives the start."""
+    """The weight of each row over all passes, without a round that only sets the start."""
     factors = passes * data.c
     if opening:
         first = int(np.argmax(data.c > 0.0))
@@ -240,25 +241,26 @@ def factors_of_rows(data: Data, passes: int, opening: bool) -> np.ndarray:
 
 @dataclass
 class Opponent:
-    """A comparator beside a run: what it loses.
+    """A comparator whose losses are summed over the rows of a run.
 
     Attributes
     ----------
     u : ndarray
         Its weights.
     opens : bool
-        Whether the first round only gave the run its start, so that it does not count.
+        Whether the first round only set the start of the run, so that it does not count.
     member : Run or None
-        A fresh run of the learner that it is the comparator of, to be played again beside it; None if that is not
-        needed.
+        A fresh run of the learner that it is the comparator of, to be played again over the same rows; None if that is
+        not needed.
     terms : callable
-        From the opponent, that member, a block of its rounds and the margins of u to one more number per round.
+        Called with the opponent, that member, a block of its rounds and the margins of u; returns one additional term
+        per round.
     lost, more : ndarray
-        The sums of its losses, and of those numbers, at each mark.
+        The sums of its losses, and of the additional terms, at each mark.
     sums, total : ndarray
-        What the loop adds up of the rows met so far, and the sum of those numbers.
+        The sums of the loop over the rows so far, and the sum of the additional terms.
     faults : tuple of str
-        What was seen on the way that its theorem excludes.
+        Violations of the assumptions of its theorem that were seen.
     """
 
     u: np.ndarray
@@ -273,7 +275,7 @@ class Opponent:
 
     @property
     def size(self) -> float:
-        """What rounding in its margins may change its losses by, in units of that rounding."""
+        """How much rounding in its margins may change its losses, in units of that rounding."""
         return float(self.sums[LENGTHS])
 
     @property
@@ -282,7 +284,8 @@ class Opponent:
         return float(self.sums[LARGEST])
 
     def meets(self, loss: Any, rows: Any, y: np.ndarray, c: np.ndarray, opened: np.ndarray, places: np.ndarray) -> None:
-        """Meet rows, of which some are marks; the weights `opened` leave out a round that only gave the start."""
+        """Add the losses on some rows, with marks at `places`; `opened` are the weights without a round that only set
+        the start."""
         z, at, mine = np.empty(y.size), np.zeros((places.size, 3)), opened if self.opens else c
         for_parts(meet, loss)(rows, y, mine, loss, self.u, places, self.sums, at, z)
         self.lost = np.concatenate((self.lost, at[:, LOST]))
@@ -293,9 +296,9 @@ class Opponent:
 
 
 def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -> float:
-    """Let opponents meet the rows of a run of so many rounds, all in one pass over them for each of the run's.
+    """Sum the losses of all opponents over the rows of a run, with one pass over the rows for each pass of the run.
 
-    Returns the sum by which a ledger tells rows from others.
+    Returns the sum that identifies the rows to a ledger.
     """
     marks, done = marks_of(rounds), 0
     along, seen, sketch = direction(data.width, data.bias), 0, 0.0
@@ -316,7 +319,7 @@ def against(data: Data, loss: Any, opponents: Sequence[Opponent], rounds: int) -
 
 
 def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
-    """The rows in pieces of a few thousand, with their places."""
+    """The rows in chunks of a few thousand, with their positions."""
     for first, rows, count in data.blocks():
         for a in range(0, count, PIECE):
             b = min(count, a + PIECE)
@@ -324,7 +327,7 @@ def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
 
 
 def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray) -> Block:
-    """Play rows with a fresh run, and return them as a block, without the ranges of targets and places."""
+    """Play rows with a fresh run and return them as a block, without target ranges and marks."""
     own = np.zeros((1, 4, y.size))
     if Single(run, 0).play(rows, 0, y.size, y, c, own) < y.size:
         raise MismatchError("a row cannot be played: these are not the rows of the run")

@@ -38,7 +38,7 @@ def _weighted(t: Rounds) -> bool:
 
 
 def steps_on_mistakes(t: Rounds, norm: str) -> Assumption:
-    """That the perceptron's steps were taken, as the sum of c y x over the mistakes: no other steps have its bound."""
+    """The assumption that the steps are the perceptron's, c y x on each mistake; other steps do not have its bound."""
     due = np.where(t.y * t.z <= 0.0, t.c * t.y, 0.0)
     size = "the size of the row's weight" if _weighted(t) else "size 1"
     text, other = f"steps of {size} on a mistake only, a zero margin being one", np.flatnonzero(t.step != due)
@@ -53,18 +53,18 @@ def _mistakes(t: Rounds) -> str:
 
 
 def _weighting(t: Rounds, then: str) -> tuple[str, ...]:
-    """A note on what weights c make of the theorem's letters."""
+    """A note on the meaning of the theorem's symbols if rows have weights c."""
     return (f"with weights c: M is Σ c over the mistakes, {then}",) if _weighted(t) else ()
 
 
 def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, ...]]:
-    """A bound on mistakes, or one per round where that is less, and a note if it is at the end."""
+    """The smaller of a bound on mistakes and the number of rounds, and a note if the latter is smaller at the end."""
     rounds = np.cumsum(t.c)
     return np.minimum(bound, rounds), (TRIVIAL,) if bound[-1] >= rounds[-1] else ()
 
 
 def _all_rounds(data: Data, t: Rounds) -> Data:
-    """The rows with the weight of all their rounds, one a pass."""
+    """The rows with their weights multiplied by the number of passes."""
     passes = t.row.size // np.count_nonzero(data.c)
     if passes == 1:
         return data
@@ -74,7 +74,7 @@ def _all_rounds(data: Data, t: Rounds) -> Data:
 
 
 def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """The perceptron's bound, at the u sought over all rows or the separator of largest margin, whichever is less."""
+    """The perceptron's bound for the u found over all rows or the separator of largest margin, whichever is smaller."""
     wrong = t.y * t.z <= 0.0
     w1 = run.first
     separable: str | None = None
@@ -98,7 +98,7 @@ def perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTh
 
 
 def _separability(run: Run, t: Rounds, hard: HardMargin) -> str:
-    """Whether the rows are separable, and from w_1 = 0 what that promises: M <= max c |x|_2^2 B^2, M weighted by c."""
+    """Whether the rows are separable and, if w_1 = 0, what follows: M <= max c |x|_2^2 B^2, with M weighted by c."""
     if hard.u is None:
         return hard.notes[0] if hard.notes else "not shown separable"
     promise = ""
@@ -133,8 +133,8 @@ def _perceptron_case(
 def scale_free_perceptron(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
     """M ≤ H + |u|_M √(Σ over mistakes of qₜ) in the scale-free geometry, |u|_M² = Σ M² u².
 
-    M are the sizes of the columns at the end, and q has those of its round. Both are those of the Euclidean perceptron
-    for u M and rows x/M, except that q is larger: what rows were measured by had not grown to M yet.
+    The norm uses the column scales M at the end of the run, and qₜ those of round t. This is the bound of the Euclidean
+    perceptron for u M and rows x/M, except that qₜ is larger, since the scales had not grown to M yet.
     """
     sizes = np.where(run.state.largest_x > 0.0, run.state.largest_x, 1.0)
     case = perceptron(run, divided(data, sizes, data.y), t, None if u is None else data.check(u) * sizes, tol)
@@ -214,7 +214,7 @@ def _normalisers_met(
 
 
 def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> Assumption:
-    """That a mistake gains something, with the margin delta."""
+    """The assumption that a mistake lowers the potential, with the margin delta."""
     if not math.isfinite(delta):
         return Assumption(f"δ → ∞, which asks nothing of η (max {norm} = {top:.6g})", True)
     gain = theorems.winnow_gain(eta, top, heaviest, delta)
@@ -225,7 +225,7 @@ def _gains(eta: float, top: float, heaviest: float, delta: float, norm: str) -> 
 
 
 def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float, hinge: float) -> float:
-    """The rate that makes Winnow's bound smallest for this u and delta: convex over concave, so one minimum."""
+    """The rate that makes Winnow's bound smallest for this u and delta; unique, as the bound is convex over concave."""
     if not (top > 0.0 and entropy > 0.0 and delta > 0.0):
         return math.nan
     from scipy.optimize import minimize_scalar
@@ -242,7 +242,7 @@ def _best_winnow_rate(top: float, heaviest: float, entropy: float, delta: float,
 
 
 def _best_delta(eta: float, top: float, heaviest: float, entropy: float, c: np.ndarray, margins: np.ndarray) -> float:
-    """The margin that makes Winnow's bound smallest for a given u: quasiconvex between its kinks, so try them all."""
+    """The margin that makes Winnow's bound smallest for a u, by trying all kinks: it is quasiconvex between them."""
     floor = theorems.ln_cosh(eta * heaviest * top) / (heaviest * eta)
     tries = np.unique(np.concatenate([margins[margins > floor], np.linspace(floor, top, 66)[1:]]))
     if tries.size > 4096:

@@ -1,7 +1,7 @@
-"""The certificate of a panel: what one of its members promises, plus the price of aggregation.
+"""The certificate of a panel: the bound of one of its members, plus the price of aggregation.
 
-Every member with a theorem is certified on the rows; the one whose promise is smallest signs. Members are judged by
-their losses as the mixture used them, clipped to the range of the targets seen.
+Every member that has a theorem is certified on the rows, and the member with the smallest bound is the signer. Members
+are judged by their losses as the mixture used them, clipped to the range of the targets seen.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ COUNTED = (MISTAKES, WEIGHTED)
 def certify_panel(
     run: PanelRun, data: Data, u: Any, tol: float, label: str | None, ledger: Ledger | None = None
 ) -> Certificate:
-    """The certificate of a panel over its rows; `ledger` is what was added up while they were learnt.
+    """The certificate of a panel over its rows; `ledger` has the sums accumulated while they were learnt.
 
-    Where some theorem looks at every round, the rounds of all members are kept while they are played again.
+    If the theorem of some member needs every round, the rounds of all members are kept while they are played again.
     """
     rounds: list[Rounds] = []
     if not all(m.learner.theorem is None or in_ledger(m) for m in run.members):
@@ -77,9 +77,9 @@ def certify_panel(
 
 
 class Sums(NamedTuple):
-    """A panel at its marks: the weight of the rounds so far, what each member lost as used, and the mixture.
+    """A panel at its marks: the cumulative weight, the loss of each member as used, and the mixture.
 
-    The mixture is empty where a member has left on the way.
+    The mixture is empty if a member was removed during the run.
     """
 
     marks: np.ndarray
@@ -98,7 +98,7 @@ def signed(
     label: str | None,
     ledger: Ledger,
 ) -> Certificate:
-    """The certificate of a panel whose members were judged."""
+    """The certificate of a panel, given the verdicts on its members."""
     used = measure.unit * sums.used
     factors = factors_of(judged, measure, run)
     promised = np.full(len(run.members), math.inf)
@@ -181,10 +181,10 @@ def signed(
 
 
 def account_of(run: PanelRun, unit: float) -> Account | None:
-    """A panel beside the best fixed combination of its members; None without a stack, or where digits were lost.
+    """A panel compared with the best fixed combination of its members; None without a stack, or if digits were lost.
 
-    The objective's smallest value is what the theorem of second order gives for the best combination. For the square
-    loss it is known twice, along the run and from its normal equations.
+    The smallest value of the objective is what the second-order theorem gives for the best combination. For the square
+    loss it is computed twice, along the run and from its normal equations.
     """
     if run.stack is None:
         return None
@@ -205,7 +205,7 @@ def account_of(run: PanelRun, unit: float) -> Account | None:
 
 
 def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
-    """The same sums where mistakes are counted, which members may bound; aggregation says nothing of them."""
+    """The same sums with mistakes in place of losses. Members may bound mistakes; the aggregation bound does not."""
     t = rounds[0]
     c = t.c * (np.arange(t.row.size) > 0) if starts_with_target(run) else t.c
     name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
@@ -223,13 +223,13 @@ def is_power(rounds: int) -> bool:
 
 
 class Measure(NamedTuple):
-    """What is measured of a panel, its members and their comparators, and nothing else.
+    """The quantity that is measured for a panel, its members and their comparators.
 
     Attributes
     ----------
-    name : in words.
-    total : of the mixture.
-    unit : what the loss that the mixture weighs is multiplied by, where it is what is measured.
+    name : its name.
+    total : its total for the mixture.
+    unit : the factor from the loss that the mixture uses to what is measured, if a loss is measured.
     """
 
     name: str
@@ -243,13 +243,13 @@ class Measure(NamedTuple):
 
 
 def loss_measure(run: PanelRun) -> Measure:
-    """The loss that the mixture weighs."""
+    """The measure for the loss by which the mixture weights its members."""
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
     return Measure(measured_name(loss), unit * float(run.facts.loss), unit)
 
 
 def factors_of(judged: dict[int, Judged], measure: Measure, run: PanelRun) -> dict[int, float]:
-    """What bounds that hold are multiplied by to bound what is measured, by member; without those of anything else."""
+    """The factors from the bounds that hold to bounds on what is measured, by member; others are left out."""
     found: dict[int, float] = {}
     for k, one in judged.items():
         if one.verdict is Verdict.HOLDS and (one.case.quantity in COUNTED) is measure.counted:
@@ -261,9 +261,9 @@ def factors_of(judged: dict[int, Judged], measure: Measure, run: PanelRun) -> di
 
 
 def paid_share(case: AppliedTheorem, factor: float, bound: float) -> tuple[str, ...]:
-    """How much of the bound is price that the run met, in words; empty where the signer's theorem does not say.
+    """A note on the part of the bound that is price the run met; empty if the signer's theorem does not say.
 
-    It is all but what the comparator loses and what its distance from the start costs.
+    The price is the bound minus the comparator's loss and the cost of its distance from the start.
     """
     paid = 1.0 - factor * (float(case.course.rival[-1]) + case.share) / bound if bound > 0.0 else math.nan
     if math.isnan(paid):
@@ -280,7 +280,7 @@ def below_all(measured: float, best: Best | None) -> bool:
 
 
 def curve_along(sums: Sums, measure: Measure, best: np.ndarray, along: tuple[Milestone, ...]) -> RegretCurve | None:
-    """The mixture beside the best fixed predictor, with what was promised where that is known."""
+    """The curves of the mixture and the best fixed predictor, with the bound where it is known."""
     if not sums.mixture or not best.size or measure.counted:
         return None
     lost = measure.unit * np.array([mark.loss for mark in sums.mixture])
@@ -292,7 +292,7 @@ def unsigned(
     run: PanelRun, measure: Measure, verdict: Verdict, theorem: theorems.Theorem, needs: tuple[Assumption, ...],
     notes: tuple[str, ...], label: str | None, table: tuple[Member, ...], known: Outcome | None = None,
 ) -> Certificate:  # fmt: skip
-    """The certificate of a panel that no member signs."""
+    """The certificate of a panel without a signer."""
     nobody = Comparator(np.zeros(run.width), math.nan, 0.0, math.inf, "not sought")
     return Certificate(
         verdict, theorem, measure.name, measure.total, math.nan, nobody, needs, run.rounds, notes=notes, label=label,
@@ -301,19 +301,19 @@ def unsigned(
 
 
 def aggregation_price(run: PanelRun) -> float:
-    """What a panel may lose beyond its best member: ln(K)/η + Σδ, and with a drift what staying with it costs; with a
-    stack the same for the mixture beside its correction."""
+    """The most that a panel loses beyond its best member: ln(K)/η + Σδ. With a drift, the cost of staying with that
+    member is added; with a stack, the price of choosing between the mixture and its correction."""
     mixture = at_rate(run, float(run.state.rate[0]), rounds_shared(run)) + float(run.state.gap[0])
     return mixture + price_of_two(run)
 
 
 def at_rate(run: PanelRun, rate: float, rounds: float) -> float:
-    """(ln K + the cost of as many rounds with one member)/η."""
+    """(ln K + the cost of staying with one member for `rounds` rounds)/η."""
     return (math.log(run.mixture.members) + max(0.0, rounds - 1.0) * staying(run)) / rate
 
 
 def rounds_shared(run: PanelRun) -> float:
-    """Rounds after which weight was shared."""
+    """The number of rounds after which weight was shared."""
     return float(run.state.shared[0]) if run.learner.drift else 0.0
 
 
@@ -324,10 +324,11 @@ def staying(run: PanelRun) -> float:
 
 
 def tracking(run: PanelRun, used: np.ndarray, unit: float) -> tuple[float, str]:
-    """What is promised against the best sequence of members in hindsight, and how to say it.
+    """The bound relative to the best sequence of members in hindsight, and a note that states it.
 
-    `used` has what each member lost, a row per round, in so many units of the loss that is weighed. A sequence with B
-    switches costs ln K + B ln(K/α) and, for each round without one, −ln(1 − α + α/K), all over η.
+    `used` has the losses of the members, one row per round; `unit` is the factor from the mixture's loss to these. A
+    sequence with B switches costs ln K + B ln(K/α), plus −ln(1 − α + α/K) for each round without a switch, all divided
+    by η.
     """
     rate, members = float(run.state.rate[0]) / unit, run.mixture.members
     if not rate < math.inf:
@@ -352,7 +353,7 @@ def used_margins(run: PanelRun, t: Rounds) -> np.ndarray:
 
 
 def sums_of(run: PanelRun, ledger: Ledger) -> Sums:
-    """A panel at its marks: members are used as they are, or clipped, which the mixture counts."""
+    """A panel at its marks. If members are used clipped, their losses are taken from the mixture."""
     marks, mass, sums = ledger.sums_at()
     course = mixture_course(run, ledger)
     used = sums[:, :, PAID].T
@@ -365,7 +366,7 @@ def sums_of(run: PanelRun, ledger: Ledger) -> Sums:
 
 
 def mixture_course(run: PanelRun, ledger: Ledger) -> list[Mark]:
-    """The mixture at each mark; empty where a member has left on the way."""
+    """The mixture at each mark; empty if a member was removed during the run."""
     if run.left:
         return []
     last = mark_of(run, run.rounds)
@@ -375,7 +376,7 @@ def mixture_course(run: PanelRun, ledger: Ledger) -> list[Mark]:
 def course_of_bound(
     run: PanelRun, case: AppliedTheorem, factor: float, used: np.ndarray, unit: float, sums: Sums
 ) -> tuple[Milestone, ...]:
-    """The run at each mark, with what the signer and the mixture promised there."""
+    """The run at each mark, with the bound from the signer and the mixture."""
     rival, bound = factor * case.course.rival, factor * (case.course.bound - case.course.measured) + used
     return tuple(
         Milestone(

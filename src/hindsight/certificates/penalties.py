@@ -28,7 +28,7 @@ REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
 
 
 def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Explicit steps, whose slope is that at z, and implicit ones, at the margin after the step."""
+    """Explicit steps, with the slope at the margin z, and implicit ones, with the slope at the margin after a step."""
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     if not isinstance(geometry, Penalised):
         raise ValueError(
@@ -68,7 +68,7 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
 
 
 def penalties(run: Run, rounds: float) -> Penalties:
-    """The penalties of each coordinate over all rounds; the intercept has none."""
+    """The penalties of each coordinate, summed over all rounds; 0 for the intercept."""
     on = np.ones(run.width)
     if run.intercept:
         on[-1] = 0.0
@@ -76,7 +76,7 @@ def penalties(run: Run, rounds: float) -> Penalties:
 
 
 class Penalties(NamedTuple):
-    """The factors of |u_i| and of u_i^2/2 for each coordinate."""
+    """The coefficients of |u_i| and of u_i^2/2 for each coordinate."""
 
     l1: np.ndarray
     l2: np.ndarray
@@ -93,7 +93,7 @@ class Goal(NamedTuple):
     kappa: float
 
     def penalty(self, u: np.ndarray) -> float:
-        """What u pays for its size."""
+        """The penalty of u."""
         return float(self.penalties.l1 @ np.abs(u) + 0.5 * self.penalties.l2 @ u**2)
 
     def value(self, u: np.ndarray) -> float:
@@ -102,7 +102,7 @@ class Goal(NamedTuple):
         return paid + self.penalty(u) + 0.5 * self.kappa * float((u - self.start) @ (u - self.start))
 
     def lower(self, u: np.ndarray) -> float:
-        """A lower bound on F: that of the losses' tangents at u, which is attained coordinate by coordinate."""
+        """A lower bound on F: the minimum, coordinate by coordinate, with each loss replaced by its tangent at u."""
         z = self.data.margins(u)
         r = self.a * each_slope(self.loss, z, self.data.y)
         v = self.data.combine(r)
@@ -113,9 +113,9 @@ class Goal(NamedTuple):
         return float(self.a @ each_loss(self.loss, z, self.data.y) - r @ z) + float(ends)
 
     def best(self, tol: float, last: np.ndarray) -> tuple[np.ndarray, float, str]:
-        """A u near the least F, how far from it F(u) may be, and that in words.
+        """An approximate minimiser u of F, its gap, and the gap in words.
 
-        Where there is an l1, |u| is replaced by a parabola above it, which touches it at the u before.
+        With an l1 penalty, |u| is majorised by a parabola that touches it at the previous u.
         """
         l1, l2 = self.penalties
         found, least, lower = last, self.value(last), self.lower(last)

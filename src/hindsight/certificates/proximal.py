@@ -1,4 +1,4 @@
-"""Implicit steps of any convex loss, in any geometry that says what its steps do, at any rates."""
+"""Implicit steps on any convex loss, at any rates, in any geometry that reports what its steps do to the potential."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ INEXACT = 1e-6  # how far a slope may be from that of the loss, relative to the 
 
 
 def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """L <= L_u + D(u, w_1)/eta + Sigma pi, and the form that keeps the distances met, the only one at changing rates.
+    """L <= L_u + D(u, w_1)/eta + Sigma pi, and the form that keeps the distances met, the only one for changing rates.
 
-    u is the one that makes it smallest, but for its last distance. Squared errors are told without the loss' factor.
+    u minimises that form without its last distance. Squared errors are given without the scale of the loss.
     """
     loss, eta = run.learner.loss, t.eta
     unit, name = unit_of(run.learner)
@@ -58,7 +58,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
 
 
 def _implicit(loss: Any, t: Rounds, off: np.ndarray, z: np.ndarray, after: np.ndarray) -> Assumption:
-    """That the loss is convex, and that steps take its slope where they end, unless there is none."""
+    """The assumptions that the loss is convex and that each step has the slope at its end, where the loss has one."""
     taken = np.abs(t.step / t.eta)
     far = np.where(t.step == 0.0, 0.0, off)
     if (far > INEXACT * taken.max()).any():
@@ -70,11 +70,10 @@ def _implicit(loss: Any, t: Rounds, off: np.ndarray, z: np.ndarray, after: np.nd
 
 
 def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """At most this much is added to D(u, w) by an implicit step, `promised` being what the slope it took promises.
+    """The lemma of an implicit step: how much it may add to D(u, w). `promised` bounds its first part, of size `size`.
 
-    The change is step (z'' - u.x) - D(w', w), of which the first part is at most what is promised, a difference of
-    terms of some size. In the Euclidean geometry D(w', w) is known from the step. Elsewhere it is what is left, and
-    must be at least 0.
+    The change is step (z'' - u.x) - D(w', w), and the first part is at most `promised`. In the Euclidean geometry
+    D(w', w) is known from the step. In the others it is the remainder, which must be at least 0.
     """
     if not run.learner.geometry.multiplicative:
         return promised - 0.5 * t.step**2 * t.q
@@ -85,7 +84,7 @@ def lemma(run: Run, t: Rounds, z: np.ndarray, promised: np.ndarray, size: np.nda
 
 
 def landing(run: Run, t: Rounds) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The margin of each row after its step, how far off that may be, and at least how far the step went, D(w', w)."""
+    """The margin of each row after its step, the error of that margin, and a lower bound on D(w', w)."""
     geometry = run.learner.geometry
     if not geometry.multiplicative:
         after = t.z + t.step * t.q

@@ -1,4 +1,4 @@
-"""A run played again over its rows: that shows that they are its rows, and gives what happened in every round."""
+"""Replay of a run over its rows, which verifies that they are its rows and records what happened in every round."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Rounds:
 
     Attributes
     ----------
-    row : which row was played.
+    row : the index of the row.
     y, c, eta : label, weight and rate.
     z : margin before the update.
     q, top : |x|_2^2 and |x|_inf.
     step : the step d that was taken, theta += d x.
-    change : what the state says the step added to the conjugate of the potential, so that D(u, w) rose by
-        change - step (u . x); NaN for geometries that do not say.
+    change : how much the step added to the conjugate of the potential, as the state reports it, so that D(u, w) rose by
+        change - step (u . x); NaN for geometries that do not report it.
     after : margin after the update.
-    rounding : what rounding in the step may have added to that; in the multiplicative geometries it is how far it may
-        have moved the logarithm of a weight.
+    rounding : how much rounding in the step may have added to `after`; in the multiplicative geometries, how much it
+        may have changed the logarithm of a weight.
     """
 
     row: np.ndarray
@@ -60,16 +60,16 @@ class Rounds:
         return marks_of(self.row.size)
 
     def course(self, measured: np.ndarray, rival: np.ndarray, bound: np.ndarray) -> Course:
-        """The course of what is measured in each round, of what a comparator loses there, and of the bound after it."""
+        """The course, from what is measured in each round, what a comparator loses in it, and the bound after it."""
         return Course(self.marks, summed(measured, self.marks), summed(rival, self.marks), self.bounded(bound))
 
     def bounded(self, bound: np.ndarray) -> np.ndarray:
-        """The bound at the marks, of which `bound` has one after each round."""
+        """The values at the marks of `bound`, which has one value per round."""
         return bound[self.marks - 1]
 
 
 def _weights_may_differ(run: Run, rounding: float) -> float:
-    """By how much weights may differ between storages; additive ones may be what is left of larger ones."""
+    """How much weights may differ between dense and sparse rows. Additive weights may be differences of larger ones."""
     if run.learner.geometry.multiplicative:
         return float(run.learner.geometry.radius * (1e-9 + 4.0 * rounding))
     return float(1e-9 * max(run.progress[0].reach, np.abs(run.weights).max()))
@@ -81,7 +81,7 @@ def replay(run: Run, data: Data) -> Rounds:
 
 
 def play_again(run: Run, data: Data) -> Ledger:
-    """The ledger of a run, or of a panel, that is played again from its start over the rows, and must be the same."""
+    """Play a run or a panel again from its start over the rows, check that it is the same, and return its ledger."""
     passes = passes_over(run, data)
     again = run.fresh()
     ledger = Ledger(again, add_terms)
@@ -101,7 +101,7 @@ def play_again(run: Run, data: Data) -> Ledger:
 
 
 def play_over(data: Data, passes: int, play: Callable[[int, slice, Any, int, int], int]) -> None:
-    """Play rows block by block, with the number of the pass and their places, and refuse those that cannot be."""
+    """Play rows block by block, given the number of the pass and their positions; refuse rows that cannot be played."""
     for p in range(passes):
         for first, rows, count in data.blocks():
             for a in range(0, count, BLOCK):
@@ -113,18 +113,18 @@ def play_over(data: Data, passes: int, play: Callable[[int, slice, Any, int, int
 
 
 def other_rows(run: Run, again: Run) -> str:
-    """What is said of rows on which a run loses something else."""
+    """The error message for rows on which a replay has another loss than the run."""
     lost = f"its loss was {run.facts.loss:.9g}, here it is {again.facts.loss:.9g}"
     return f"the model was not trained on these rows in this order: {lost}"
 
 
 def same_loss(run: Run, again: Run) -> bool:
-    """Whether two runs lost the same, to nine digits."""
+    """Whether the losses of two runs agree to nine digits."""
     return bool(np.isclose(again.tally[0].loss, run.tally[0].loss, rtol=1e-9, atol=1e-12))
 
 
 def play_noted(run: Run, ledger: Ledger, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray) -> int:
-    """Play rows a..b with a run that its ledger follows, and return how many could be."""
+    """Play rows a..b with a run that a ledger follows, and return how many were played."""
     if isinstance(run, PanelRun):
         return run.play_block(rows, a, b, y, c, np.empty((3, b - a)))
     own = np.empty((1, 4, b - a))
@@ -140,7 +140,7 @@ def members_of(run: Run) -> list[Run]:
 
 
 def replay_all(runs: list[Run], data: Data) -> list[Rounds]:
-    """The same for several runs over the same rows; where some play together no `change` or `after` is noted."""
+    """Replay several runs over the same rows; `change` and `after` are not recorded for runs that play together."""
     counted, passes = int(np.count_nonzero(data.c)), passes_over(runs[0], data)
     again = [each.fresh() for each in runs]
     parties = together(again)
@@ -166,7 +166,7 @@ def replay_all(runs: list[Run], data: Data) -> list[Rounds]:
 
 
 def passes_over(run: Run, data: Data) -> int:
-    """How often a run went over the rows, which must be a whole number of times."""
+    """The number of passes of a run over the rows, which must be a whole number."""
     counted = int(np.count_nonzero(data.c))
     passes, rest = divmod(run.rounds, counted) if counted else (0, 0)
     if data.width != run.width:
@@ -180,7 +180,7 @@ def passes_over(run: Run, data: Data) -> int:
 
 
 def check_same(run: Run, again: Run, rounding: float) -> None:
-    """Refuse a replay that ends with other weights or other facts."""
+    """Refuse a replay that ends with different weights or facts."""
     far = float(np.abs(run.weights - again.weights).max())
     if not same_sums(run.tally, again.tally) or not far <= _weights_may_differ(run, rounding):
         raise MismatchError(f"{other_rows(run, again)}, and weights differ by {far:.3g}")

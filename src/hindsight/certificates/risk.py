@@ -1,15 +1,15 @@
-"""Online to batch: a bound on the risk of the average of one pass over i.i.d. rows, with no rows held out.
+"""Online to batch: a bound on the risk of the averaged predictor of one pass over i.i.d. rows, without held-out rows.
 
-Let v be the mean of w_1..w_m, the weights that predicted, L_A the sum of their losses, each before its row was learnt,
-and R_v the expected loss of v on a new row. Losses are convex, so R_v <= (1/m) Sigma R_(w_t); and w_t was fixed before
-row t, so loss_t - R_(w_t) sums to a martingale. Hence, for losses in [0, c],
+Let v be the mean of w_1..w_m, where w_t predicted row t before it was learnt. Let L_A be the sum of the losses of these
+predictions, and R_v the expected loss of v on a new row. Losses are convex, so R_v <= (1/m) Sigma R_(w_t); and w_t was
+fixed before row t, so the sums of loss_t - R_(w_t) are a martingale. Hence, for losses in [0, c],
 
     E[R_v] <= E[L_A]/m        and with probability 1 - delta        R_v <= L_A/m + c sqrt(ln(1/delta) / (2m)).
 
-The first, with a regret bound, gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and the like
-for every learner that has one. No data can show that rows are i.i.d., that no loss is above c, or that w_1 and the rate
-were fixed before the rows were seen, so the verdict is UNCHECKABLE, with the bound; it is VOID if the rows contradict
-an assumption, or w_1 was given and not declared to be independent of them.
+The first, with a regret bound, gives E[R_v] <= min_u [R_u/(1 - eta X^2) + |u|^2/(eta m)] for Widrow-Hoff, and similar
+bounds for every learner with a regret bound. No data can show that rows are i.i.d., that no loss is above c, or that
+w_1 and the rate were fixed before the rows were seen. So the verdict is UNCHECKABLE, and the bound is given. It is VOID
+if the rows contradict an assumption, or if w_1 was given and not declared to be independent of them.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ SQUARE = ("widrow-hoff", "implicit-widrow-hoff", "exponentiated-gradient")  # th
 class RiskCertificate(Certificate):
     """A certificate of the risk R_v of the averaged predictor.
 
-    It has the attributes of a `Certificate`, with `measured` the mean progressive loss L_A/m and `bound` the value that
-    R_v does not exceed with probability 1 - delta, and three more.
+    It has the attributes of a `Certificate` and three more. `measured` is the mean progressive loss L_A/m, and `bound`
+    is the value that R_v does not exceed with probability 1 - delta.
 
     Attributes
     ----------
@@ -88,19 +88,21 @@ def risk_certificate(
     X, y, sample_weight : array_like
         The rows it was trained on, as for `certify`.
     bound : float, default None
-        c, as declared: no loss, (w_t . x - y)^2 or the learner's own, can exceed it. Never take it from the losses
-        seen: the bound would fail more often than delta. None derives it from `support` and `target`, if the weights
-        have bounded norm: exponentiated gradient, and descent on the simplex or in the balanced geometry.
+        c, which you declare: an upper bound on every possible loss, (w_t . x - y)^2 or the learner's own. Do not take
+        it from the losses seen, or the bound fails with a probability above delta. None derives it from `support` and
+        `target`, if the weights have bounded norm: exponentiated gradient, and descent on the simplex or in the
+        balanced geometry.
     delta : float, default 0.05
         The probability with which the bound may fail, between 0 and 1; one-vs-rest learners divide it equally.
     support : float, default None
-        As declared: no row of the distribution has a larger norm (|x|_2; |x|_inf for multiplicative weights), the
-        intercept included. The bound in expectation of the square loss uses it; None takes the largest norm seen.
+        An upper bound on the norm of every row of the distribution (|x|_2; |x|_inf for multiplicative weights), the
+        intercept included, which you declare. The bound in expectation of the square loss uses it; None takes the
+        largest norm seen.
     target : float, default None
-        As declared: no |y| of the distribution is larger; needed only to derive `bound`.
+        An upper bound on every |y| of the distribution, which you declare; needed only to derive `bound`.
     independent_start : bool, default False
-        As declared: the `start` that the model was given was fixed before these rows were seen. Without that a model
-        with a start has no bound: weights fitted on the same rows make their losses too small.
+        Declares that the `start` given to the model was fixed before these rows were seen. Otherwise a model with a
+        start has no bound, since weights fitted on the same rows make the losses too small.
 
     Returns
     -------
@@ -110,8 +112,8 @@ def risk_certificate(
     Raises
     ------
     ValueError
-        If the model is no online learner, counts mistakes, or predicts with weights that depend on the row, as panels
-        do; or if `bound` is missing and cannot be derived.
+        If the model is not an online learner, counts mistakes, or predicts with weights that depend on the row, as
+        panels do; or if `bound` is missing and cannot be derived.
 
     References
     ----------
@@ -162,7 +164,7 @@ def risk_certificate(
 
 
 def _largest_loss(learner: Learner, bound: float | None, support: float | None, target: float | None) -> float:
-    """Return c as declared, or the largest loss with |w . x| <= U X and |y| <= target: at a corner, by convexity."""
+    """Return the declared c, or the largest loss with |w . x| <= U X and |y| <= target, by convexity at a corner."""
     if bound is not None:
         return bound
     if not learner.geometry.multiplicative:
@@ -234,7 +236,7 @@ def _certificate(
 
 
 def _fixed_before(run: Run, independent: bool) -> Assumption:
-    """That the start and the rate do not depend on the rows: not met by a start that may have been fitted on them."""
+    """The assumption that start and rate do not depend on the rows; not met if the start may be fitted on them."""
     text = "w₁ and η were fixed before these rows were seen"
     if run.start is None:
         return Assumption(text, None)
@@ -244,7 +246,7 @@ def _fixed_before(run: Run, independent: bool) -> Assumption:
 
 
 def _mean_weights(run: Run, data: Data) -> np.ndarray:
-    """Return the mean of w_1..w_m: the run's own if it kept the sum, otherwise of the run played again."""
+    """Return the mean of w_1..w_m, from the run if it kept the sum, otherwise from a replay."""
     if run.averaging:
         return run.mean("before")
     again = run.fresh(average=True)
@@ -258,7 +260,7 @@ def _mean_weights(run: Run, data: Data) -> np.ndarray:
 
 
 def _in_expectation(run: Run, data: Data, t: Rounds, regret: Certificate, support: float | None) -> tuple[float, str]:
-    """Return an unbiased estimate of a bound on E[R_v], and what to say of it."""
+    """Return an unbiased estimate of a bound on E[R_v], and a note about it."""
     learner, m = run.learner, t.z.size
     if regret.theorem is NONE or not learner.rate.is_constant():
         return math.nan, "no regret bound here covers this run"

@@ -1,4 +1,4 @@
-"""Cards for notebooks: legible on light and on dark pages alike, which a card cannot know."""
+"""HTML cards for notebooks, legible on light and on dark pages."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def card(title: str, lines: Sequence[str], tone: str = PLAIN, more: str = "", re
     Parameters
     ----------
     title : str
-        What it says first, in the colour of the card.
+        The title, in the colour of the card.
     lines : sequence of str
-        What stands above the title: figures that people ask for first.
+        Lines above the title, such as the main figures.
     tone : str
-        A colour.
+        The colour of the card.
     more : str
         HTML below.
     rest : sequence of str
@@ -47,5 +47,5 @@ def card(title: str, lines: Sequence[str], tone: str = PLAIN, more: str = "", re
 
 
 def folded(summary: str, inside: str) -> str:
-    """Return HTML that is shown on a click."""
+    """Return HTML that unfolds on a click."""
     return f'<details><summary style="cursor:pointer">{html.escape(summary)}</summary>{inside}</details>'

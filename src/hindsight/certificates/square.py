@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Explicit steps. A loss of scale s at rate eta takes Widrow-Hoff's steps at s eta."""
+    """Explicit steps. With a loss of scale s at rate eta they are Widrow-Hoff steps at rate s eta."""
     if not run.learner.rate.is_constant():
         return _changing_rates(run, data, t, u, tol)
     return _explicit(run, data, t, u, tol, theorems.WIDROW_HOFF, 2.0, t.q)
@@ -38,9 +38,9 @@ def exponentiated_gradient(run: Run, data: Data, t: Rounds, u: Any, tol: float) 
 def _explicit(
     run: Run, data: Data, t: Rounds, u: Any, tol: float, theorem: theorems.Theorem, factor: float, q: np.ndarray
 ) -> AppliedTheorem:
-    """L <= L_u/(1 - eta X^2) + 2 D(u, w_1)/eta, whose potential is `factor` D(u, w), and the form as met.
+    """L <= L_u/(1 - eta X^2) + 2 D(u, w_1)/eta, whose potential is `factor` D(u, w), and its data-dependent form.
 
-    u is the one that makes the latter smallest, but for its last distance.
+    u minimises the latter without its last distance.
     """
     scale = run.learner.loss.scale
     eta = t.eta * scale
@@ -76,14 +76,14 @@ def _explicit(
 
 
 def _lemma(game: Game, eta: np.ndarray, factor: float, allowed: np.ndarray, q: np.ndarray | None = None) -> Lemma:
-    """The lemma of steps along errors, implicit ones being shorter."""
+    """The lemma of steps along errors; implicit steps are shorter."""
     t = game.t
     step = eta * t.c * (t.z - t.y)
     return game.lemma(factor, allowed, step * (t.z - t.y), allowed, step * t.y, step=step, q=q)
 
 
 def _squares_met(run: Run, t: Rounds, q: np.ndarray) -> np.ndarray:
-    """What each round has for X^2: |x|_2^2, or V from the normaliser that a multiplicative step met."""
+    """What takes the place of X^2 in each round: |x|_2^2, or V from the normaliser of a multiplicative step."""
     geometry = run.learner.geometry
     if not geometry.multiplicative:
         return q
@@ -92,9 +92,9 @@ def _squares_met(run: Run, t: Rounds, q: np.ndarray) -> np.ndarray:
 
 
 def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:
-    """Sigma eta l^2 <= |u - w_1|^2 + Sigma eta g^2/(1 - eta |x|^2), and the plain loss with the distances met.
+    """Sigma eta l^2 <= |u - w_1|^2 + Sigma eta g^2/(1 - eta |x|^2), and a bound on the plain loss with distances met.
 
-    u is the one that makes the latter smallest, but for its last distance.
+    u minimises the latter without its last distance.
     """
     scale = run.learner.loss.scale
     eta = t.eta * scale
@@ -116,7 +116,7 @@ def _changing_rates(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Appl
 
 
 def _below_one(run: Run, t: Rounds, largest: float, eta: str) -> Assumption:
-    """The condition on the largest eta |x|^2 met, weights included."""
+    """The assumption that the largest eta c |x|^2 is below 1."""
     norm = run.learner.geometry.norm
     norm = f"({norm})²" if norm.startswith("U") else f"{norm}²"
     weighted = " (weights included)" if t.c.max() != 1.0 else ""

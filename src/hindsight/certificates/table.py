@@ -1,4 +1,4 @@
-"""Several certificates as one table: a line for each, with the figures per row that people ask for first."""
+"""Several certificates as one table, with one line and the main figures per row of data for each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ HEADS = ("", "verdict", "best constant", "best fixed", "guaranteed")
 
 
 def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
-    """The certificates as lines of text, then what is wrong where a promise does not hold.
+    """The certificates as lines of text, followed by an explanation for each bound that does not hold.
+
+    A best fixed predictor that is not shown to be the best has ≤ before its loss, or ≥ before its accuracy.
 
     Parameters
     ----------
     named : sequence of (str, Certificate)
-        Each with its name. A best fixed predictor that is not shown to be the best has ≤ before its loss, or ≥ before
-        the part that it gets right.
+        The certificates with their names.
     """
     units = {certificate.unit for _, certificate in named}
     rows = [(name, *cells(certificate, len(units) > 1)) for name, certificate in named]
@@ -37,7 +38,7 @@ def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
 
 
 def cells(certificate: Certificate, titled: bool) -> tuple[str, ...]:
-    """What the table shows of one certificate, where `titled` with the name of its figure."""
+    """The cells of one certificate; with the name of its figure if `titled`."""
     worth = f", {certificate.worth}" if certificate.worth else ""
     shown = {k: figure_of(certificate.unit, v) for k, v in certificate.means.items()}
     sign = "≥" if certificate.unit in PARTS_RIGHT else "≤"
@@ -47,7 +48,7 @@ def cells(certificate: Certificate, titled: bool) -> tuple[str, ...]:
 
 
 def faults(named: Sequence[tuple[str, Certificate]]) -> list[str]:
-    """Runs that a constant would have beaten, with the cure, and why a promise does not hold."""
+    """Lines about runs that a constant would have beaten, with advice, and about bounds that do not hold."""
     out = []
     for name, certificate in named:
         if certificate.advice:

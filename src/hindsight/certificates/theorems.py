@@ -1,9 +1,9 @@
-"""The theorems: what each says, where it stands, and its bound: the only place where a bound is written.
+"""The theorems: their statements, sources and bounds. Bounds are written here and nowhere else.
 
-Every bound holds for every comparator u, so the functions take what is known of u. The forms are general: norms
-explicit, weights c_t, a start w_1, rates that change. A weight multiplies the loss. Functions take numbers, or arrays
-with the sums after each round, and give the bound after each. Where a price is what the run met, round by round,
-`hindsight.kernels.ledger` adds it up. ``docs/theory.md`` has statements and proofs.
+Every bound holds for every comparator u, so the functions take what is known of u. The forms are general: explicit
+norms, weights c_t, which multiply the loss, a start w_1, and changing rates. Functions take numbers, or arrays with the
+sums after each round, and return the bound after each. Prices that depend on what the run met, round by round, are
+summed by `hindsight.kernels.ledger`. ``docs/theory.md`` has statements and proofs.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Theorem:
     name, source, statement : str
         As shown in certificates.
     anchor : str
-        Of the section of ``docs/theory.md``.
+        The anchor of its section in ``docs/theory.md``.
     own : str
-        What its bound takes from the run, in words: another rate would have met others.
+        What its bound takes from the run, in words; it would differ at another rate.
     """
 
     name: str
@@ -234,12 +234,12 @@ PREDICTIVE = Theorem("Bayes predictive", "", "no bound is known here: the regret
 
 
 def widrow_hoff(eta: float, x2: float, loss: Sums, distance: float) -> Sums:
-    """L_u/(1 - eta X^2) + |u - w_1|^2/eta, x2 = max c|x|^2; EG's with x2 = max c (U|x|_inf)^2 and distance 2 RE."""
+    """L_u/(1 - eta X^2) + |u - w_1|^2/eta, x2 = max c|x|^2; for EG, x2 = max c (U|x|_inf)^2 and distance = 2 RE."""
     return loss / (1.0 - eta * x2) + distance / eta if eta * x2 < 1.0 else loss * math.nan
 
 
 def widrow_hoff_rates(stretched: Sums, distance: float) -> Sums:
-    """|u - w_1|^2 + Sigma eta c g^2/(1 - eta c |x|^2), the sum given."""
+    """|u - w_1|^2 + Sigma eta c g^2/(1 - eta c |x|^2), where `stretched` is the sum."""
     return stretched + distance
 
 
@@ -249,7 +249,7 @@ def implicit(eta: float, x2: float, loss: Sums, distance: float) -> Sums:
 
 
 def implicit_factor(eta: float, x2: float) -> float:
-    """1 + eta X^2: what the plain loss may cost more than the damped one."""
+    """1 + eta X^2, the largest ratio of the plain to the damped loss."""
     return 1.0 + eta * x2
 
 
@@ -259,7 +259,7 @@ def convex(eta: float, loss: Sums, divergence: float, gradients: Sums) -> Sums:
 
 
 def convex_rates(loss: Sums, divergence: float, gradients: Sums) -> Sums:
-    """Sigma eta loss(u) + D(u, w_1) + 1/2 Sigma eta^2 |g|*^2, the sums given with their rates."""
+    """Sigma eta loss(u) + D(u, w_1) + 1/2 Sigma eta^2 |g|*^2; both sums are given with the rates included."""
     return loss + divergence + 0.5 * gradients
 
 
@@ -275,29 +275,28 @@ def winnow(eta: float, top: float, heaviest: float, entropy: float, delta: float
 
 
 def winnow_gain(eta: float, top: float, heaviest: float, delta: float) -> float:
-    """What a mistake gains at least: eta delta - ln cosh(eta c U Xinf)/c."""
+    """The least decrease of the potential by a mistake: eta delta - ln cosh(eta c U Xinf)/c."""
     return eta * delta - ln_cosh(eta * heaviest * top) / heaviest
 
 
 def met(right: np.ndarray, change: np.ndarray, rounding: np.ndarray, eta: np.ndarray) -> np.ndarray:
-    """Sigma right + Sigma (P_t - P_{t+1})/eta_t: what each round promises at u, and what its step took off P.
+    """Sigma right + Sigma (P_t - P_{t+1})/eta_t, where P is the potential D(u, w) or 2 D(u, w).
 
-    Each round has measured <= right - change/eta, where change is what the step added to the potential P = D(u, w), or
-    2 D(u, w); the sum is P_1/eta_1 + Sigma P_t (1/eta_t - 1/eta_{t-1}) - P_{T+1}/eta_T. `rounding` is what the changes
-    may be off by.
+    In each round measured <= right - change/eta, where change is what the step added to P. The second sum is
+    P_1/eta_1 + Sigma P_t (1/eta_t - 1/eta_{t-1}) - P_{T+1}/eta_T. `rounding` bounds the error of the changes.
     """
     bound: np.ndarray = np.cumsum(right + (rounding - change) / eta)
     return bound
 
 
 def stretched(eta: np.ndarray, c: np.ndarray, q: np.ndarray, miss: np.ndarray) -> np.ndarray:
-    """c g^2/(1 - eta c q): what a round promises of c l^2, q = |x|^2 or what takes its place in the round."""
+    """c g^2/(1 - eta c q), the part of the bound on c l^2 from each round; q is |x|^2 or what takes its place."""
     out: np.ndarray = c * miss**2 / (1.0 - eta * c * q)
     return out
 
 
 def effective_square(step: np.ndarray, cumulant: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """V = 2 cumulant/step^2, what takes the place of (U|x|_inf)^2 for the normaliser met; 0 where no step was taken."""
+    """V = 2 cumulant/step^2, which replaces (U|x|_inf)^2 when the normaliser is known; 0 where no step was taken."""
     square = step * step
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return np.where(square > 0.0, np.minimum(most, 2.0 * cumulant / square), 0.0)
@@ -308,8 +307,8 @@ def winnow_met(
 ) -> np.ndarray:
     """(RE(u||w_1) + eta H_delta)/(eta delta - N) after each round, N = Sigma ln Sigma p e^(eta c y x)/M.
 
-    `grown` is the sum of the logarithms over the mistakes, `made` the mistakes M. A bound after a later round is one on
-    the mistakes before, too.
+    `grown` is the sum of the logarithms over the mistakes, `made` the number of mistakes M. A bound after a later round
+    also bounds the mistakes before it.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = eta * delta - grown / made
@@ -318,27 +317,27 @@ def winnow_met(
 
 
 def glm_tron(eta: float, x2: float, lipschitz: float, distance: Sums) -> Sums:
-    """|w* - w_1|^2/(eta (2/lambda - eta X^2)); where y is off u(w*.x), what that adds counts in the distance."""
+    """|w* - w_1|^2/(eta (2/lambda - eta X^2)); if y deviates from u(w*.x), `distance` includes the resulting terms."""
     room = 2.0 / lipschitz - eta * x2
     return distance / (eta * room) if room > 0.0 else distance * math.nan
 
 
 def ln_cosh(x: float) -> float:
-    """ln cosh x, to the last digits also near 0 and where cosh x overflows."""
+    """ln cosh x, accurate near 0 and where cosh x overflows."""
     return float(each_ln_cosh(np.array(x)))
 
 
 def each_ln_cosh(x: np.ndarray) -> np.ndarray:
-    """The same of every number of an array."""
+    """ln cosh of every element of an array."""
     x = np.abs(x)
     near = np.log1p(2.0 * np.sinh(0.5 * np.minimum(x, 1.0)) ** 2)
     return np.where(x < 1.0, near, x + np.log1p(np.exp(-2.0 * x)) - math.log(2.0))
 
 
 def verdict(measured: float, bound: float, scale: float, rounding: float = 0.0) -> tuple[Verdict, bool]:
-    """HOLDS within rounding, and whether only just: equality really happens.
+    """The verdict on a bound, and whether it is met with equality up to rounding, which does happen.
 
-    The band is 1e-9 (bound + scale) + rounding, scale being what the start of the run would have lost: see `band`.
+    The tolerance is 1e-9 (bound + scale) + rounding, where scale is the loss of the starting weights; see `band`.
     """
     if not all(map(math.isfinite, (measured, bound, scale, rounding))):
         return Verdict.VOID, False
@@ -359,24 +358,24 @@ def best_rate(x2: float, loss: float, distance: float) -> float:
 
 
 def lemma_widrow_hoff(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
-    """At most this much is added to |w - u|^2 by an explicit step; NaN where some eta c |x|^2 is not below 1."""
+    """The most that an explicit step adds to |w - u|^2; NaN where eta c |x|^2 is not below 1."""
     if not (eta * c * q < 1.0).all():
         return np.full_like(error, math.nan)
     return -eta * c * error**2 + eta * c * rival**2 / (1.0 - eta * c * q)
 
 
 def lemma_implicit(eta: Array, c: Array, q: Array, error: Array, rival: Array) -> Array:
-    """The same for the implicit step."""
+    """The most that an implicit step adds to |w - u|^2."""
     return -eta * c * error**2 / (1.0 + eta * c * q) + eta * c * rival**2
 
 
 def lemma_glm_tron(eta: Array, c: Array, q: Array, lipschitz: float, error: Array) -> Array:
-    """The same for GLM-tron where y = u(w*.x)."""
+    """The most that a step of GLM-tron adds to |w - w*|^2 if y = u(w*.x)."""
     return -eta * c * error**2 * (2.0 / lipschitz - eta * c * q)
 
 
 def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Array, off: Array) -> Array:
-    """What is added to that where |y - u(w*.x)| <= off and w.x is w*.x + apart.
+    """The term to add to `lemma_glm_tron` if |y - u(w*.x)| <= off and w.x is w*.x + apart.
 
     With y = u(w*.x) + e and s = u(w.x) - y the step adds -2 eta c s (w - w*).x + (eta c s)^2 |x|^2 to |w - w*|^2, and
     s (w - w*).x >= (s + e)^2/lambda - e (w - w*).x, as u is nondecreasing and lambda-Lipschitz.
@@ -388,17 +387,17 @@ def not_planted(eta: Array, c: Array, lipschitz: float, error: Array, apart: Arr
 
 
 def with_price(loss: Array, distance: float, price: Array | float) -> Array:
-    """L_u + what the distance of u to the start costs + the price met, at some rounds."""
+    """L_u + the cost of the distance from u to the start + the price met, after each of some rounds."""
     return loss + distance + price
 
 
 def windows(paid: Array, price: Array, drops: float) -> Array:
-    """m_T + (1 − γ) Σ m_t from L, the price met and the drops: exact after the last round, not below it before."""
+    """m_T + (1 − γ) Σ m_t from L, the price met and the drops; exact after the last round, an upper bound before it."""
     return paid - price + drops
 
 
 def proximal_price(paid: Array, paid_after: Array, moved: Array, eta: Array) -> Array:
-    """What an implicit step costs beyond the comparator: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
+    """The price of an implicit step: cℓ(wₜ) − cℓ(wₜ₊₁) − D(wₜ₊₁, wₜ)/ηₜ."""
     return paid - paid_after - moved / eta
 
 
@@ -406,23 +405,23 @@ QUARTER = 9.56  # the quadratics of curvature p(1 − p)/4 are never above the l
 
 
 def with_drops(lost: float, drops: float) -> float:
-    """min_u [L_u + what the distance costs] + Σ price of second order: its loss, and the drops of its prior."""
+    """min_u [L_u + the cost of the distance] + Σ price for second order, from its loss and the drops of its prior."""
     return lost + drops
 
 
 def quadratic_gap(paid: Array, G: Array, C: Array, apart: Array, paid_u: Array) -> Array:
-    """By how much the quadratic of a round exceeds its loss at u: ℓ(z) + G(u.x − z) + ½C(u.x − z)² − ℓ(u.x)."""
+    """The amount by which the quadratic of a round exceeds its loss at u: ℓ(z) + G(u.x − z) + ½C(u.x − z)² − ℓ(u.x)."""
     return paid + G * apart + 0.5 * C * apart * apart - paid_u
 
 
 def penalised_bound(loss: Array, penalty: Array, distance: float, price: Array) -> Array:
-    """Σ (loss(u) + penalty(u)) + distance + Σ price after each round; the run's own penalty is left out."""
+    """Σ (loss(u) + penalty(u)) + distance + Σ price after each round; the penalty of the run itself is not included."""
     return np.cumsum(loss + penalty + price) + distance
 
 
 def penalised_price(paid: Array, reached: Array, step: Array, at: Array, change: Array) -> Array:
-    """What a step costs beyond the comparator: ηcℓ(z) − ηcℓ(z″) − d z″ + (d z′ − (z − z′)²/(2|x|²)), −d/(ηc) the slope
-    at z″; the bracket is `change`."""
+    """The price of a step: ηcℓ(z) − ηcℓ(z″) − d z″ + (d z′ − (z − z′)²/(2|x|²)), where −d/(ηc) is the slope at z″ and
+    the bracket is `change`."""
     return paid - reached - step * at + change
 
 
@@ -447,7 +446,7 @@ def descent_best_rate(distance: float, gradients: float) -> float:
 def batch_perceptron(R: float, norm: float, along: float = 0.0, across: float = 0.0) -> float:
     """Return the larger M with (u.w_s + M)^2 = |u|^2 (|w_s|^2 + M R^2); (R |u|)^2 from w_s = 0.
 
-    Of w_s it takes along = u.w_s, and across, the norm of the part that is orthogonal to u.
+    It depends on w_s through along = u.w_s and across, the norm of the part of w_s orthogonal to u.
     """
     D, side = (R * norm) ** 2 - 2.0 * along, norm * across
     root = math.hypot(D, 2.0 * side)
@@ -488,7 +487,7 @@ def online_to_batch(mean_loss: float, m: int, bound: float, delta: float) -> flo
 
 
 def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
-    """Return L_A/m at most: a bound on L_A, up to a factor, per row; it estimates a bound on E[R_v] without bias."""
+    """Return factor times a regret bound per row. It is at least L_A/m and estimates a bound on E[R_v] without bias."""
     return regret_bound / m * factor
 
 
@@ -496,23 +495,24 @@ def expected_risk(regret_bound: float, m: int, factor: float = 1.0) -> float:
 
 
 def coverage(gamma: float, alpha: float, most: float, carried: float) -> tuple[float, float]:
-    """Between these lies the sum of c (e - alpha), with what was spared at width 0, whatever the rows were."""
+    """The bounds between which the sum of c (e - alpha), plus misses avoided at width 0, lies on any rows."""
     return -carried / gamma, (most * (1.0 + gamma * (1.0 - alpha)) - carried) / gamma
 
 
 def coverage_of_stretch(gamma: float, alpha: float, most: float) -> float:
-    """The size of the same sum over any stretch of rounds, at most."""
+    """The bound on the absolute value of the same sum over any consecutive rounds."""
     return most * (1.0 + gamma * (1.0 - alpha)) / gamma
 
 
 def tracked_width(u: Array, inverse: float, logs: float, starts: float, price: float) -> Array:
-    """What a tracker in units of its width loses beyond the fixed width u: the distances D(u, w) = u ln(u/w) - u + w
-    by the rises of the inverse rates, whose sum is `inverse`, and the price met."""
+    """The regret of a tracker relative to the fixed width u, in units of its width: the distances
+    D(u, w) = u ln(u/w) - u + w, each times the increase of the inverse rate, plus the price met. `inverse` is the sum
+    of the increases."""
     return inverse * (u * np.log(u) - u) - u * logs + starts + price
 
 
 def mixed_widths(rival: Array, apart: Array, members: int, rate: float, gaps: float, met: float) -> Array:
-    """L_u + what the best member loses beyond u + ln K/eta + the gaps of the mixture, and what was met beside it."""
+    """L_u + the regret of the best member relative to u + ln K/eta + the gaps of the mixture + further terms met."""
     return rival + apart + math.log(members) / rate + gaps + met
 
 

@@ -11,9 +11,9 @@ minorant of the dual in the others, is a_t times the *implicit* slope of the los
 
     g = phi'(z'),   z' = z + (alpha_t - a_t g) q_t / kappa,     alpha_t <- a_t g,     theta <- theta - x_t d / kappa
 
-which the losses have in closed form. The Fenchel equality -phi*(g) = phi(z') - g z' then gives the dual's value without
-a table of conjugates. Each pass contracts the gap of an L-smooth loss by about 1/(1 + L max q / kappa), whatever the
-spectrum; kappa is 1/eta or more, so a few passes suffice.
+which the losses have in closed form. The Fenchel equality -phi*(g) = phi(z') - g z' then gives the value of the dual
+without a table of conjugates. Each pass reduces the gap of an L-smooth loss by a factor of about
+1/(1 + L max q / kappa), independent of the spectrum; kappa is at least 1/eta, so a few passes suffice.
 """
 
 import math
@@ -54,7 +54,7 @@ class DualSolution(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """At least the objective's distance from its minimum."""
+        """An upper bound on the distance of the objective from its minimum."""
         return max(self.objective - self.lower, 0.0) + self.rounding
 
 
@@ -86,7 +86,7 @@ class Ascent:
         self.v = self.data.combine(self.alpha)
 
     def _order(self, count: int) -> NDArray[np.int64]:
-        """Return a random order, in runs of neighbours if there are many rows: memory is read three times faster."""
+        """Return a random order; many rows are kept in runs of neighbours, which are read three times faster."""
         run = max(1, min(32, count // 4096))
         starts = self._random.permutation(-(-count // run)) * run
         order = (starts[:, None] + np.arange(run)).ravel()
@@ -109,7 +109,7 @@ def solve(
     data: Data, loss: Loss, space: Space, a: Floats, kappa: float, tol: float, max_passes: int,
     alpha: Floats | None = None,
 ) -> DualSolution:  # fmt: skip
-    """Ascend until the gap is at most tol times the objective, or tiny next to the losses at u = 0."""
+    """Ascend until the gap is at most tol times the objective, or negligible compared with the losses at u = 0."""
     ascent = Ascent(data, loss, space, a, kappa)
     if alpha is not None:
         ascent.alpha[:] = alpha
@@ -147,7 +147,7 @@ def solve(
 
 
 def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Best:
-    """The u of least loss over the set of the geometry, by ascents on L(u) + kappa D(u, w_1) for smaller kappa.
+    """The u of least loss over the set of the geometry, by ascents on L(u) + kappa D(u, w_1) with decreasing kappa.
 
     The slopes alpha_t/a_t are a dual point of L itself, so that L(u) >= Sigma_t -a_t phi*(alpha_t / a_t) + v . u.
     """
@@ -190,7 +190,7 @@ def by_ascent(data: Data, loss: Any, a: Floats, geometry: Any, tol: float) -> Be
 
 
 def _first_kappa(data: Data, a: Floats, where: Any, tol: float, scale: float) -> float:
-    """A factor of the divergence that leaves room for the gap."""
+    """The kappa of the first ascent."""
     if where.quadratic:
         return max(float((a * where.curvature(data)).max()), 1e-12)
     return max(0.5 * tol * scale / math.log(2.0 * data.width + 1.0), 1e-12)

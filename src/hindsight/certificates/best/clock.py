@@ -1,6 +1,6 @@
-"""How long a search may take, and whom it tells how far it is.
+"""Time limits and progress reports of searches.
 
-Any u is a true comparator, and a fixed predictor is shown with its gap, so a search may end whenever it must.
+Every u is a valid comparator, and a fixed predictor is reported with its gap, so a search may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class Clock(NamedTuple):
-    """When the search ends, as `time.monotonic` counts, and what is called with (what is sought, relative gap)."""
+    """The `time.monotonic` time at which searches end, and the callback for (what is sought, relative gap)."""
 
     end: float
     notify: Callable[[str, float], None] | None
@@ -26,12 +26,12 @@ _clock: ContextVar[Clock] = ContextVar("clock", default=NO_LIMIT)
 
 @contextmanager
 def timed(within: float | None = None, notify: Callable[[str, float], None] | None = None) -> Iterator[None]:
-    """Let all searches inside end after `within` seconds, and tell `notify` how far they are.
+    """Limit all searches in the context to `within` seconds, and report their progress to `notify`.
 
     Parameters
     ----------
     within : float, default None
-        Seconds, at least 0; None sets no limit.
+        The limit in seconds, at least 0; None sets no limit.
     notify : callable, default None
         Called with what is sought and its relative gap so far.
 
@@ -52,7 +52,7 @@ def timed(within: float | None = None, notify: Callable[[str, float], None] | No
 
 
 def late() -> bool:
-    """Whether the time is over."""
+    """Whether the time limit has passed."""
     end = _clock.get().end
     return end < math.inf and time.monotonic() >= end
 
@@ -64,7 +64,7 @@ def left() -> float:
 
 
 def notify(what: str, gap: float) -> None:
-    """Say what is sought and the relative gap so far."""
+    """Report what is sought and its relative gap so far."""
     called = _clock.get().notify
     if called is not None:
         called(what, gap)

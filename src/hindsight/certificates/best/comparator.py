@@ -10,8 +10,8 @@ Each of these bounds is, up to terms that do not depend on u,
 | implicit Widrow-Hoff | (z - y)^2 | c_t | 2 / eta |
 | descent on a convex loss | the loss | c_t | 1 / eta |
 
-At changing rates eta is the last one, and w_1 is moved (`around`) to where the distances along the run pull it.
-Any u gives a true bound, so a comparator found approximately loosens a certificate and never falsifies it.
+With changing rates eta is the last rate, and w_1 is replaced (`around`) by the point that the distances along the run
+lead to. Any u gives a valid bound, so an approximate comparator makes a certificate looser but never false.
 """
 
 from collections.abc import Callable
@@ -54,11 +54,11 @@ class LossComparator(NamedTuple):
     objective : float
         F(u).
     gap : float
-        At least F(u) - min F; infinite where nothing is known.
+        An upper bound on F(u) - min F; infinite if none is known.
     notes : tuple of str
         Rank and condition number, or that the limit on passes ended the search.
     given : bool
-        Whether it was not sought.
+        Whether it was given by the user.
     """
 
     u: Floats
@@ -87,20 +87,20 @@ def best(
     loss : a loss of `kernels`
         phi.
     geometry : a geometry of `kernels`
-        It determines the set of u and D; one that is unknown here is taken as Euclidean.
+        It determines the set of u and D; a geometry that is unknown here is treated as Euclidean.
     kappa : float
-        The divergence's factor, above 0. A value of 0 is allowed for a quadratic loss in the Euclidean geometry, up to
-        2000 coordinates: least squares of minimum norm.
+        The factor of the divergence, above 0. A value of 0 is allowed for a quadratic loss in the Euclidean geometry
+        with up to 2000 coordinates, and gives least squares of minimum norm.
     a : array_like of shape (m,), default None
-        Factors, at least 0; None is the rows' weights c_t.
+        Factors, at least 0; None uses the weights c_t of the rows.
     start : ndarray, default None
-        w_1; None is the geometry's default.
+        w_1; None uses the default of the geometry.
     tol : float, default 0.01
         The gap to reach, relative to the objective.
     max_passes : int, default 300
-        Limit on the passes; the gap reached by then is reported.
+        The largest number of passes; the gap reached by then is reported.
     around : ndarray, default None
-        A v; D is then to the point that v . u + D(u, w_1) is smallest at, and so are the divergences reported.
+        A vector v. Divergences are then measured from the u that minimises v . u + D(u, w_1) instead of from w_1.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def best(
 
 
 def by_gradients(data: Any, loss: Any, kappa: float, a: Any, start: Floats) -> LossComparator:
-    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa/2 |u - w_1|^2 over rows that are spread."""
+    """Return the u that minimises Sigma a_t phi(u . x_t, y_t) + kappa/2 |u - w_1|^2 for `SpreadRows`."""
 
     def at(u: Floats) -> tuple[float, Floats]:
         z = data.margins(u)
@@ -139,9 +139,9 @@ def by_gradients(data: Any, loss: Any, kappa: float, a: Any, start: Floats) -> L
 
 
 def descend(at: Callable[[Floats], tuple[float, Floats]], start: Floats, kappa: float) -> tuple[Floats, float, float]:
-    """Return the u that minimises G(u) + kappa/2 |u - w_1|^2, its value, and at least how far that is from the least.
+    """Return the u that minimises G(u) + kappa/2 |u - w_1|^2, its value, and an upper bound on its gap.
 
-    By L-BFGS from w_1 on; `at` gives G and its gradient. The objective is kappa-strongly convex, so it is at most
+    L-BFGS starts at w_1; `at` gives G and its gradient. The objective is kappa-strongly convex, so it is at most
     |gradient|^2 / (2 kappa) above its minimum.
     """
     from scipy.optimize import minimize
@@ -168,12 +168,12 @@ def fixed(
 
 
 def given(u: Floats) -> LossComparator:
-    """Return a u of which nothing else is known."""
+    """Return a comparator for a u about which nothing else is known."""
     return LossComparator(u, np.nan, np.nan, np.inf, given=True)
 
 
 class Penalised(NamedTuple):
-    """A minimiser of F with a metric, the gap there, the last step of Newton's method, and for a square loss its H."""
+    """A minimiser of F with a metric, its gap, the last step of Newton's method and, for a square loss, the Hessian."""
 
     point: Point
     gap: float
@@ -184,7 +184,7 @@ class Penalised(NamedTuple):
 def penalised(
     data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float, first: Floats | None = None
 ) -> Penalised:
-    """The u that minimises F with a metric, by Newton's method from `first` on; for a square loss, from its solution.
+    """The u that minimises F with a metric, by Newton's method from `first`, or from the solution for a square loss.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def penalised(
     tol : float
         Relative gap to reach.
     first : ndarray, default None
-        Where to begin; None is w.
+        The initial point; None is w.
     """
     distance, n = bool(metric.any()), data.width
     shrink = inverse(np.sqrt(metric)) if distance else np.ones(n)  # a distance is the identity on such columns
@@ -217,10 +217,10 @@ def penalised(
 
 
 def _moments(data: Data, factors: Floats) -> tuple[Floats, Floats, float]:
-    """Sigma a x x', Sigma a y x, and how many times less than the first the sums of these factors may be.
+    """Sigma a x x', Sigma a y x, and a factor by which the first may exceed the exact sum.
 
-    Many rows are summed once, for the best fixed predictor too: with weights that the factors are nearly a multiple of
-    a step of Newton's method leaves a tenth of an error at most.
+    With many rows the sums use the weights of the rows, scaled, if the factors are nearly a multiple of these; the best
+    fixed predictor then shares the same sums. A step of Newton's method still reduces an error to at most a tenth.
     """
     if data.rounds * data.width >= MANY:
         on = data.c > 0.0
@@ -235,9 +235,9 @@ _begun: WeakKeyDictionary[Data, tuple[Floats, Floats, Floats]] = WeakKeyDictiona
 
 
 def _half_gradient(data: Data, factors: Floats, start: Floats, cross: Floats) -> Floats:
-    """Sigma a (w . x - y) x, from residuals: where w fits all rows it is 0, not what rounding leaves of two sums.
+    """Sigma a (w . x - y) x, from residuals, so that it is exactly 0 if w fits all rows.
 
-    The members of a panel have the same start: the last result is kept.
+    The last result is kept, since the members of a panel have the same start.
     """
     if not start.any():
         return -cross
@@ -248,11 +248,11 @@ def _half_gradient(data: Data, factors: Floats, start: Floats, cross: Floats) ->
 
 
 def gap_above(g: Floats, quadratic: Inverse | None, distance: bool, doubt: float = 1.0) -> float:
-    """At least F(u) - min F, from the gradient g on columns divided by sqrt(m).
+    """An upper bound on F(u) - min F, from the gradient g on columns divided by sqrt(m).
 
-    With a distance F rises at least as fast as half a squared length there, so that it is at most 1/2 |g|^2. With a
-    quadratic loss it is 1/2 g . H^-1 g, here with a margin for the rounding of H, if its condition leaves H^-1 digits;
-    `doubt` times as much where the second derivatives are only known to be H/doubt at least.
+    If F includes the distance, it is 1-strongly convex in these coordinates, and the gap is at most 1/2 |g|^2. For a
+    quadratic loss the gap is 1/2 g . H^-1 g; a margin is added for the rounding of H, and H must be well conditioned.
+    If the second derivatives are only known to be at least H/doubt, the gap is multiplied by `doubt`.
     """
     half = 0.5 * float(g @ g) if distance or not g.any() else np.inf
     if quadratic is None or quadratic.condition < CONDITION:
@@ -282,9 +282,9 @@ def best_in_metric(
 ) -> LossComparator:
     """Return the u that minimises F with a metric, up to a relative gap; its divergence is 1/2 Sigma m (u - w)^2.
 
-    A coordinate of the factor 0 is one that no row has: there u = w. The search of a smooth loss begins at the u of the
-    last one, if that had the same rows, loss and factors: the members of a panel differ in their metrics alone. Else
-    it begins at w, or with many rows at `near`.
+    A coordinate whose m is 0 occurs in no row, and there u = w. For a smooth loss the search starts at the u of the
+    last search if that had the same rows, loss and factors, since the members of a panel differ only in their metrics.
+    Otherwise it starts at w, or at `near` if there are many rows.
     """
     if hasattr(loss, "curvature") and data.width <= SECOND:
         known = _found.get(data)
@@ -301,7 +301,7 @@ def best_in_metric(
 def _by_scaled_rows(
     data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float
 ) -> LossComparator:
-    """The same as the comparator of the Euclidean geometry for columns divided by sqrt(m)."""
+    """The same, as the comparator of the Euclidean geometry for columns divided by sqrt(m)."""
     shrink = inverse(np.sqrt(metric))
     sizes = np.where(shrink > 0.0, np.sqrt(metric), np.inf)
     moves = loss.targets == "real"  # then the comparator is sought as a difference from the start

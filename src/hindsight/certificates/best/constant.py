@@ -1,4 +1,4 @@
-"""What the best constant prediction in hindsight loses."""
+"""The loss of the best constant prediction in hindsight."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HALVINGS = 200
 
 
 def best_constant(loss: Any, y: Floats, c: Floats) -> float:
-    """The least of Sigma c phi(z, y) over all constants z, or the limit that it tends to.
+    """The minimum, or infimum, of Sigma c phi(z, y) over all constants z.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def best_constant(loss: Any, y: Floats, c: Floats) -> float:
 
 
 def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
-    """The z of least Sigma c phi(z, y), or one far out where that is only tended to; c is not 0 for all y."""
+    """The z that minimises Sigma c phi(z, y), or a large z if the infimum is not attained; c is not 0 for all y."""
     if loss.quadratic:
         return float(c @ y) / float(c.sum())
     if isinstance(y, PerRow):  # which cannot be sorted
@@ -54,7 +54,7 @@ def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
 
 
 def constant_point(data: Data, loss: Any, c: Floats, geometry: Any) -> dict[str, Floats]:
-    """The u of the best constant, by its name; none without an intercept, in a set that it is not in, or of no row."""
+    """The u of the best constant, by name; empty without an intercept or rows, or if u is not in the set."""
     if data.bias == 0.0 or (geometry is not None and geometry.name in SPACES) or not c.any():
         return {}
     u = np.zeros(data.width)
@@ -63,7 +63,7 @@ def constant_point(data: Data, loss: Any, c: Floats, geometry: Any) -> dict[str,
 
 
 def fewest_of_constant(y: Floats, c: Floats) -> float:
-    """The mistakes of the better label."""
+    """The mistakes of always predicting the better label."""
     return min(float(c[y > 0.0].sum()), float(c[y <= 0.0].sum()))
 
 
@@ -76,7 +76,7 @@ def _best_kink(loss: Any, y: Floats, c: Floats) -> float:
 
 
 def _root(loss: Any, y: Floats, c: Floats) -> float:
-    """The z at which the slope of the sum is 0, or far out where it has one sign."""
+    """The z at which the slope of the sum is 0, or a large z if the slope never changes sign."""
 
     def slope(z: float) -> float:
         return float(c @ each_slope(loss, np.full_like(y, z), y))

@@ -1,6 +1,6 @@
-"""The fixed predictor with the fewest mistakes: 0 where a separator exists, else the fewest that were found.
+"""The fixed predictor with the fewest mistakes: 0 if a separator exists, otherwise the fewest that were found.
 
-To find the fewest is hard in general; for few rows an integer program proves it. A margin of 0 is a mistake.
+Finding the minimum is NP-hard in general; for few rows an integer program proves it. A margin of 0 is a mistake.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SEPARATES, PROVED, FOUND = "0: a separator exists", "the fewest, proved", "the f
 
 
 def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> Best:
-    """The u with the smallest weight of mistakes that was found, and by how much another may be better.
+    """The u with the smallest total weight of mistakes that was found, and its gap.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ def fewest(data: Data, a: Floats, geometry: Any, at_hand: Iterable[Floats]) -> B
 
 
 def _weight_wrong(data: Data, a: Floats, u: Floats) -> float:
-    """The weight of the rows that u gets wrong."""
+    """The total weight of the rows that u misclassifies."""
     return float(a[data.y * data.margins(u) <= 0.0].sum())
 
 
 def _separates(data: Data, a: Floats, u: Floats) -> bool:
-    """Whether u is right on all rows by more than rounding."""
+    """Whether u classifies all rows correctly, by more than rounding."""
     slack = (data.width + 8) * EPS * float(np.linalg.norm(u)) * np.sqrt(data.row_norms2())
     return bool((data.y * data.margins(u) > slack)[a > 0.0].all())
 
@@ -90,7 +90,7 @@ def _least_weight(a: Floats) -> float:
 
 
 def _separator(data: Data, signed: bool) -> tuple[Floats | None, bool | None]:
-    """A u that is right on all rows, and whether there is one, where that is known."""
+    """A u that classifies all rows correctly, and whether one exists (None if unknown)."""
     size = data.rounds * data.width
     if signed:
         if size > SMALL or clock.late():
@@ -104,7 +104,7 @@ def _separator(data: Data, signed: bool) -> tuple[Floats | None, bool | None]:
 
 
 def _fits(data: Data, a: Floats) -> Iterator[Floats]:
-    """The best fixed predictors of the square and of the logistic loss, where they cost little."""
+    """The best fixed predictors of the square and of the logistic loss, if they are cheap to compute."""
     work = float(data.rounds) * data.width**2
     if work <= FITS and data.width <= 600 and not clock.late():
         yield least_squares(data, Square(2.0), a).u
@@ -113,7 +113,7 @@ def _fits(data: Data, a: Floats) -> Iterator[Floats]:
 
 
 def _corners(data: Data) -> Iterator[Floats]:
-    """Single features, where they are few."""
+    """The unit vectors, if there are few columns."""
     if data.width <= FEW:
         yield from np.eye(data.width)
 
@@ -128,7 +128,7 @@ def _unit(data: Data) -> Data:
 
 
 def _shifted(data: Data, a: Floats, u: Floats) -> Floats:
-    """The same with the intercept that makes fewest mistakes."""
+    """The same u with the intercept that makes the fewest mistakes."""
     z = data.margins(u)
     order = np.argsort(z)
     side = (a * data.y)[order]
@@ -146,7 +146,7 @@ def _shifted(data: Data, a: Floats, u: Floats) -> Floats:
 
 
 def _exact(data: Data, a: Floats, best: Floats, least: float, lower: float) -> tuple[Floats, float, float]:
-    """The same by an integer program, where rows are few and weigh the same."""
+    """The same by an integer program, for few rows of equal weight."""
     on = a > 0.0
     few = on.sum() <= EXACT and data.width <= COLUMNS and a[on].min() == a[on].max()
     if not few or np.unique(data.y[on]).size < 2 or clock.late():
@@ -162,9 +162,9 @@ def _exact(data: Data, a: Floats, best: Floats, least: float, lower: float) -> t
 
 
 def _pocket(data: Data, a: Floats, best: Floats, least: float) -> tuple[Floats, float]:
-    """The best of what steps towards rows that are wrong lead to, from the best so far; the same in every call.
+    """The best u of a pocket search that starts from the best so far; deterministic.
 
-    Each step is the perceptron's on some of those rows, drawn at random, of a random length on columns of one size.
+    Each step is a perceptron step on a random sample of the misclassified rows, of random length, on scaled columns.
     """
     unit = inverse(column_sizes(data, a))
     rng, v, stale = np.random.default_rng(0), best, 0
@@ -189,7 +189,7 @@ def _pocket(data: Data, a: Floats, best: Floats, least: float) -> tuple[Floats, 
 
 
 def _inside(u: Floats, geometry: Any) -> Floats:
-    """The same direction in the set of the geometry; the start of the simplex for 0."""
+    """The u of the same direction in the set of the geometry; 0 stays 0."""
     if geometry.name not in SPACES:
         return u
     size = float(np.abs(u).sum())

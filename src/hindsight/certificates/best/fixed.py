@@ -1,8 +1,8 @@
-"""The best fixed predictor in hindsight: the u of least total loss, with nothing added for its size.
+"""The best fixed predictor in hindsight: the u of least total loss, without any penalty.
 
-It is a matter of the rows, the loss and the set of u alone: all learners and rates of one loss share it. Its gap says
-by how much another u may lose less. With few coordinates it is found by Newton's method: a loss with a kink by its
-envelopes of smaller and smaller width, and with few rows by a linear program, the end of that path.
+It depends only on the rows, the loss and the set of u, so all learners and rates of one loss share it. Its gap bounds
+how much less another u may lose. With few coordinates it is found by Newton's method. A loss with a kink is replaced by
+Moreau envelopes of decreasing width; with few rows a linear program gives the limit directly.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ def best_fixed(
     data : Data
         The rows.
     loss : a loss of `kernels`
-        phi; of one that is not convex nothing is shown.
+        phi; if it is not convex, no gap is known.
     factors : ndarray
         The weight a of each row.
     geometry : a geometry of `kernels`, default None
         It determines the set: the simplex, the L1 ball, or all of R^n.
     tol : float, default 0.01
-        Relative gap to reach where it is not exact.
+        Relative gap to reach where the solution is not exact.
     near : ndarray, default None
-        A u at which the search of a smooth loss over many rows begins; None is 0.
+        The initial point for a smooth loss over many rows; None is 0.
 
     Examples
     --------
@@ -111,13 +111,13 @@ def best_fixed(
 
 
 def not_sought(u: Floats, value: float, outside: bool) -> Best:
-    """u = 0, of which nothing is shown: matching losses of targets outside [0, 1] may have no least value."""
+    """u = 0 with an infinite gap; matching losses of targets outside [0, 1] may be unbounded below."""
     why = "targets are outside [0, 1]" if outside else "the loss is not convex"
     return Best(u, value, math.inf, f"u = 0, none was sought: {why}")
 
 
 def by_gradients(data: Data, loss: Any, a: Floats, geometry: Any) -> Best:
-    """The u that L-BFGS finds with many coordinates of rows that are spread; in a set, its middle."""
+    """The u that L-BFGS finds for rows spread over blocks, with many coordinates; in a set, its centre."""
     from scipy.optimize import minimize
 
     def at(u: Floats) -> tuple[float, Floats]:
@@ -154,7 +154,7 @@ class Search:
         self.phi: Any = envelope_of(loss, data.y) if self.kinked else Smooth(loss, data.y)
 
     def at(self, u: Floats) -> Point:
-        """The point of u, which is kept if it is the best."""
+        """The point of u, which is stored if it is the best so far."""
         point = Objective(self.data, self.phi, self.a).at(u)
         value = float(self.a @ each_loss(self.loss, point.z, self.data.y)) if self.kinked else point.loss
         if value < self.least:
@@ -162,7 +162,7 @@ class Search:
         return point
 
     def below(self, z: Floats, r: Floats, v: Floats) -> None:
-        """Keep the lower bound of slopes r at margins z, with v = Sigma a r x, if it is the best."""
+        """Store the lower bound of slopes r at margins z, with v = Sigma a r x, if it is the best so far."""
         terms, sizes = self.phi.dual(z, r)
         rounding = 8.0 * EPS * float(self.a @ sizes) + self.where.rounding(v, self.a, r)
         self.lower = max(self.lower, float(self.a @ terms) + self.where.least(v) - rounding)
@@ -176,7 +176,7 @@ class Search:
         return self.least < math.inf and (self.gap <= ENOUGH[self.bounded] * abs(self.least) or clock.late())
 
     def notify(self) -> None:
-        """Say how far it is."""
+        """Report the current relative gap."""
         clock.notify(SEARCHED, self.gap / self.least if self.least > 0.0 else 0.0)
 
     def by_program(self) -> None:
@@ -245,7 +245,7 @@ def kinked(data: Data, loss: Any, a: Floats) -> Best:
 
 
 def farthest(search: Search) -> float:
-    """How far away a better u can be, where both slopes of the loss cost something; infinite where that is not known.
+    """An upper bound on |D u| for a better u, if both slopes of the loss are nonzero; infinite if none is known.
 
     With s the flatter slope, s Sigma a |z - k| <= L gives Sigma a |z| <= L/s + Sigma a |k|; and Sigma a |z| is at least
     Sigma a z^2 / max |z| >= l W |D u| / sqrt(n W / min a), l the least eigenvalue of the scaled Gram matrix over W.
@@ -269,9 +269,9 @@ def farthest(search: Search) -> float:
 def smooth(data: Data, loss: Any, a: Floats, near: Floats | None = None) -> Best:
     """The u that minimises Sigma a phi(u . x, y) over R^n for a phi with a second derivative, sought from `near` on.
 
-    Any r with Sigma_t a_t r_t x_t = 0 shows that no u loses less than -Sigma_t a_t phi*(r_t): the slopes at u are such
-    r up to their sum, and one step of Newton's method takes that sum off them. Without the conjugate in closed form, or
-    where columns are collinear to rounding, the slopes themselves bound the loss over a finite reach.
+    Any r with Sigma_t a_t r_t x_t = 0 shows that no u loses less than -Sigma_t a_t phi*(r_t). For the slopes at u this
+    sum is nearly 0, and one step of Newton's method corrects them to make it 0. Without the conjugate in closed form,
+    or if columns are collinear to rounding, the slopes themselves bound the loss over a finite reach.
     """
     conjugate, on = conjugate_of(loss), a > 0.0
     step_of, lower, dual, start = ScaledStep(inverse(column_sizes(data, a))), -math.inf, None, np.zeros(data.width)
@@ -306,10 +306,11 @@ def smooth(data: Data, loss: Any, a: Floats, near: Floats | None = None) -> Best
 
 
 def repaired(data: Data, a: Floats, step_of: ScaledStep, dual: Floats, point: Point) -> float:
-    """What it costs to make Sigma a r x exactly 0, with margins for rounding; infinite where r may leave its range.
+    """The cost of making Sigma a r x exactly 0, with a margin for rounding; infinite if r may leave its range.
 
-    With H the Gram matrix of weights a times the curvature, v = H^-1 Sigma a r x and r - curvature (v . x) that sum is
-    0. As the curvature is p (1 - p), a small |v . x| leaves p in [0, 1] and costs about curvature |v . x| |z| in phi*.
+    Let H be the Gram matrix with weights a times the curvature, and v = H^-1 Sigma a r x. For the slopes
+    r - curvature (v . x) the sum is 0. As the curvature is p (1 - p), a small |v . x| leaves p in [0, 1] and costs
+    about curvature |v . x| |z| in phi*.
     """
     shrink, H = step_of.shrink, step_of.H
     v = step_of.inverse.solve(shrink * data.combine(a * dual))
@@ -326,7 +327,7 @@ def repaired(data: Data, a: Floats, step_of: ScaledStep, dual: Floats, point: Po
 
 
 def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, dual: Floats | None) -> Best:
-    """The point with the gap that slopes show over a finite reach: those at u, or others where phi* is known."""
+    """The point with its gap over a finite reach, from the slopes at u, or from other slopes where phi* is known."""
     length, reach = float(np.linalg.norm(point.u * inverse(shrink))), FAR * target_size(data, a, loss)
     rounding = 8.0 * EPS * float(a @ (np.abs(point.each) + np.abs(point.slope * point.z)))
 
@@ -343,7 +344,7 @@ def over_reach(data: Data, loss: Any, a: Floats, shrink: Floats, point: Point, d
 
 
 def separates(loss: Any, data: Data, on: Any, u: Floats) -> bool:
-    """Whether u is right on all rows that count, so that longer multiples of it lose as little as one likes."""
+    """Whether u classifies all rows of positive weight correctly, so that the loss of its multiples tends to 0."""
     sign = 2.0 * data.y - 1.0
     right = (np.abs(sign) == 1.0) & (sign * data.margins(u) > 0.0)
     return loss.targets == "unit" and floor_of(loss) == 0.0 and bool(right[on].all())

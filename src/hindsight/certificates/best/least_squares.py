@@ -2,9 +2,10 @@
 
     L(u) = scale/2 Sigma_t a_t (u . x_t - y_t)^2,    L(u) - min L = 1/2 g . H^-1 g,    g and H its derivatives
 
-Columns are scaled to one size. With few of them it is found from the Gram matrix where its condition allows that, else
-from the rows themselves if they are few: columns that are collinear to 1e-8 are then still distinguished. Along what is
-collinear to rounding the gap is over a finite reach. With many columns: conjugate gradients.
+Columns are scaled to unit size. With few columns the solution is computed from the Gram matrix if that is well
+conditioned, otherwise from the rows themselves if they are few, which still distinguishes columns that are collinear to
+1e-8. In directions that are collinear to rounding, the gap holds over a finite reach. With many columns, conjugate
+gradients are used.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TINY_WORK = 20_000_000  # numbers read in all that are always allowed
 
 
 class Units(NamedTuple):
-    """The weight of all rows, and the columns that are not 0 with the factors that scale them to unit size."""
+    """The total weight of the rows, and the nonzero columns with the factors that scale them to unit size."""
 
     weight: float
     on: Any
@@ -82,9 +83,10 @@ def least_squares(data: Data, loss: Any, a: Floats) -> Best:
 
 
 def first_solution(data: Data, a: Floats, unit: Units, S: Floats, b: Floats) -> tuple[Floats, Inverse, float]:
-    """The v that solves S v = b, on columns of unit size, the inverse of S, and a factor that this may be too small by.
+    """The solution v of S v = b on columns of unit size, the inverse of S, and a factor by which that may be too small.
 
-    Eigenvalues are exact for a matrix that differs by half of what one must have to be kept, at most.
+    The computed eigenvalues are exact for a matrix that differs from S by at most half of the threshold above which an
+    eigenvalue is kept.
     """
     solver = Inverse(S, CONDITION)
     if solver.trusted:
@@ -110,10 +112,10 @@ def first_solution(data: Data, a: Floats, unit: Units, S: Floats, b: Floats) -> 
 
 
 def _value(data: Data, loss: Any, a: Floats, u: Floats, terms: float) -> tuple[float, Floats, float, float]:
-    """L(u), Sigma a (z - y) x, what rounding may have changed L by, and each entry of the gradient on unit columns.
+    """L(u), Sigma a (z - y) x, and the rounding errors of L and of each entry of the gradient on unit columns.
 
-    `terms` is Sigma_i |u_i| D_i, at least the root mean square of what the terms of the margins add up to: so much of
-    them may cancel, and z is off by some EPS of it.
+    `terms` is Sigma_i |u_i| D_i, which is at least the root mean square of Sigma_i |u_i x_i|. The terms of a margin may
+    cancel, so z has an error of a few EPS times that.
     """
     z, half = data.residual_gradient(u, a)
     miss, weight = z - data.y, max(float(a.sum()), 1e-300)
@@ -125,7 +127,7 @@ def _value(data: Data, loss: Any, a: Floats, u: Floats, terms: float) -> tuple[f
 
 
 def _words(best: Best, rank: str, exact: bool) -> str:
-    """Least squares, and how near."""
+    """How the solution was found, and how close to the best it is."""
     told = percent(best.gap, best.loss) if best.loss > 0.0 else "the best"
     near = "" if told == "the best" else f", {told}"
     if best.gap >= best.loss:  # an exact fit but for rounding, or columns too alike to say
@@ -134,15 +136,15 @@ def _words(best: Best, rank: str, exact: bool) -> str:
 
 
 def passes_for(data: Data) -> int:
-    """How often the rows may be read: more often if they are few."""
+    """The largest number of passes over the rows; more if they are few."""
     return max(PASSES, min(3000, TINY_WORK // max(1, data.rounds * min(data.width, 100))))
 
 
 def by_conjugate_gradients(data: Data, loss: Any, a: Floats, tol: float) -> Best:
-    """Least squares in many coordinates, with one pass a step.
+    """Least squares in many coordinates, with one pass per step.
 
-    The pass is over u + p, the whole step: margins and gradients at u and there give those of all points between. The
-    loss and the gap are taken from the rows in the end, not from sums along the search.
+    The pass evaluates u + p, the full step; margins and gradients at u and u + p give those at all points between. The
+    final loss and gap are computed from the rows, not from sums along the search.
     """
     sizes = column_sizes(data, a)
     shrink, unit = inverse(sizes), target_size(data, a, loss)

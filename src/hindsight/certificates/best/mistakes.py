@@ -8,8 +8,8 @@ h_t = max(0, 1 - y_t u . x_t), M and H weighted by c_t. So for every u
     M <= ((a + sqrt(a^2 + 4 H(u))) / 2)^2,   a = R |u|,  R^2 = max c_t |x_t|^2     (plain; S <= R^2 M)
 
 H may run over the mistakes or over any rows that contain them. Over the mistakes *alone* both forms are smallest at
-u = 0, where they read M <= M: hindsight proves nothing there. The one worth having is therefore sought over all rows,
-where u = 0 costs T, and its bound is then evaluated over the mistakes, which can only make it smaller.
+u = 0, where they read M <= M, which says nothing. A useful u is therefore sought over all rows, where u = 0 costs T,
+and its bound is then evaluated over the mistakes, which can only make it smaller.
 
 For Winnow, plain and balanced, with u in the set (radius r: the simplex, or the ball |u|_1 <= r with doubled
 coordinates), a margin delta, and weights,
@@ -53,7 +53,7 @@ class MistakeComparator(NamedTuple):
     lower : float
         A lower bound on that bound for every u and every margin.
     notes : tuple of str
-        Why it stopped, if short of the tolerance.
+        Why the search stopped, if the tolerance was not reached.
     """
 
     u: Floats
@@ -64,7 +64,7 @@ class MistakeComparator(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """At least the bound's distance from the smallest one."""
+        """An upper bound on the distance of the bound from the smallest one."""
         return max(0.0, self.bound - self.lower)
 
 
@@ -177,7 +177,7 @@ def winnow(
 ) -> MistakeComparator:  # fmt: skip
     """Return the (u, delta) that make the bound for any data smallest, with H over the rows of `data`.
 
-    For a fixed delta the denominator is a constant and u solves the family's problem with the hinge of margin delta.
+    For a fixed delta the denominator is constant, and u minimises the hinge loss of margin delta plus the divergence.
     The least value R(delta) is quasiconvex; its slope has the sign of B - R, B = Sigma c_t beta_t the dual's mass.
     For any beta in [0, 1] with v = Sigma c_t beta_t y_t x_t and L(b) = ln Sigma_i p_i e^(b eta r v_i),
 
@@ -244,7 +244,7 @@ def winnow(
 
 
 def _between(where: Space, sides: dict[bool, tuple[Floats, float]], bound: float, ell: float) -> float:
-    """Return the lower bound of a mixture of both sides: at the best delta the mass jumps across the bound."""
+    """Return the lower bound from a mixture of both dual points; at the best delta the mass jumps across the bound."""
     if len(sides) < 2:
         return 0.0
     (v0, m0), (v1, m1) = sides[False], sides[True]

@@ -1,4 +1,4 @@
-"""Newton's method with few coordinates: one damped loop for every smooth objective, over R^n or over a set."""
+"""Newton's method for few coordinates: one damped loop for all smooth objectives, over R^n or over a set."""
 
 from __future__ import annotations
 
@@ -26,20 +26,21 @@ SAFE = 0.1  # of an estimated reciprocal condition, which may be too large
 def newton(
     at: Callable[[Floats], Any], u: Floats, direction: Callable[[Any], Floats], tries: int = TRIES, halve: bool = True
 ) -> Iterator[tuple[Any, Floats]]:
-    """Yield the points that Newton's method reaches from u on, with the step from each; the values fall.
+    """Yield the points of Newton's method from u on, with the step from each; their values decrease.
 
     Parameters
     ----------
     at : callable
-        What is minimised at a u: an object with `u`, `value` and `gradient`.
+        Evaluates the objective at a u; returns an object with `u`, `value` and `gradient`.
     u : ndarray
-        Where it begins.
+        The initial point.
     direction : callable
-        The step from such an object; it ends where the value does not fall along it.
+        Returns the step from such an object. The iteration ends if the value does not decrease along it.
     tries : int, default 60
-        How many u are tried at most.
+        The largest number of evaluations.
     halve : bool, default True
-        Whether a step is halved until the value falls; else it ends where a whole step brings nothing.
+        Whether a step is halved until the value decreases. Otherwise the iteration ends if a full step does not
+        decrease it.
     """
     point, tried = at(u), 1
     while True:
@@ -58,16 +59,16 @@ def newton(
 
 
 class Inverse:
-    """The inverse of a symmetric H >= 0: by its Cholesky factor if its condition allows, else in its eigenvectors.
+    """The inverse of a symmetric H >= 0, by its Cholesky factor if it is well conditioned, otherwise by eigenvectors.
 
     Attributes
     ----------
     rank : int
-        Eigenvalues that are not 0 but for rounding.
+        The number of eigenvalues that are nonzero up to rounding.
     condition : float
-        An estimate of the reciprocal condition number; 0 without the factor.
+        An estimate of the reciprocal condition number; 0 without a Cholesky factor.
     least : float
-        What the eigenvalues that are not 0 are at least.
+        A lower bound on the nonzero eigenvalues.
     """
 
     def __init__(self, H: Floats, trusted: float = CONDITION, noise: float = 8.0 * EPS) -> None:
@@ -88,12 +89,12 @@ class Inverse:
             self.keep(values, vectors, values > noise * n * max(float(values.max(initial=0.0)), 0.0))
 
     def keep(self, values: Floats, vectors: Floats, kept: Any) -> None:
-        """Take some eigenvalues and their vectors."""
+        """Use the selected eigenvalues and eigenvectors."""
         self.trusted, self.values, self.vectors = False, values[kept], vectors[:, kept]
         self.rank, self.least = int(self.values.size), float(self.values.min(initial=math.inf))
 
     def solve(self, b: Floats) -> Floats:
-        """The v that solves H v = b, the shortest one where H is singular."""
+        """The solution v of H v = b, of minimum norm if H is singular."""
         if self.trusted:
             from scipy.linalg import cho_solve
 
@@ -104,16 +105,16 @@ class Inverse:
 
 
 class ScaledStep:
-    """Newton's step on scaled columns, with the rank of the second derivatives there.
+    """Newton's step on scaled columns, and the rank of the second derivatives.
 
     Parameters
     ----------
     shrink : ndarray
         The factor of each column.
     damp : float, default 0.0
-        A factor of the identity that is added to the second derivatives there.
+        A multiple of the identity to add to the second derivatives on scaled columns.
     gram : ndarray, default None
-        The second derivatives, where they are the same for every u; None takes those of each point.
+        The second derivatives, if they are the same for every u; None uses those of each point.
     trusted, noise : float
         As for `Inverse`.
     """
@@ -127,7 +128,7 @@ class ScaledStep:
             self.factor(gram)
 
     def factor(self, gram: Floats) -> None:
-        """Take second derivatives."""
+        """Factor the given second derivatives."""
         self.H = gram * np.outer(self.shrink, self.shrink)
         self.H[np.diag_indices(self.shrink.size)] += self.damp
         self.inverse = Inverse(self.H, *self.limits)
@@ -143,7 +144,7 @@ class ScaledStep:
 
 
 class StepInSet:
-    """The step to the minimiser of the quadratic model over a whole set; 0 if the solver gives up."""
+    """The step to the minimiser of the quadratic model over a set; 0 if the solver fails."""
 
     def __init__(self, where: Mixtures, damp: float = 0.0) -> None:
         self.where, self.damp = where, damp
@@ -157,11 +158,12 @@ class StepInSet:
 
 
 def minimiser(where: Mixtures, H: Floats, g: Floats, u: Floats) -> Floats | None:
-    """The w in the set that minimises g . w + 1/2 (w - u) . H (w - u), or None if the solver gives up.
+    """The w in the set that minimises g . w + 1/2 (w - u) . H (w - u), or None if the solver fails.
 
-    Where H is too small to be divided by, that of g . w alone. With R^T R = H it is the point of the hull of R corners
-    that is nearest to b = R u - R^-T g. As for the hard margin, the nearest point to 0 of the hull of C's columns is
-    p/Sigma p for the p >= 0 nearest to solving C p = 0, s Sigma p = s.
+    If H is too small to divide by, g . w alone is minimised. With R^T R = H, R w is the point nearest to
+    b = R u - R^-T g in the convex hull of R times the corners. As for the hard margin, the weights of the point nearest
+    to 0 in the convex hull of the columns of C are p/Sigma p, where p >= 0 is the least-squares solution of C p = 0,
+    s Sigma p = s.
     """
     from scipy.optimize import nnls
 

@@ -1,4 +1,4 @@
-"""What is minimised: the losses of rows, and half a squared distance with a factor for every coordinate.
+"""The objective: the losses of rows plus half a squared distance with a factor for every coordinate.
 
     F(u) = L(u) + 1/2 Sigma_i m_i (u_i - w_i)^2,      L(u) = Sigma_t a_t phi(u . x_t, y_t)
 
@@ -6,9 +6,9 @@ For slopes r_t of phi at any margins, with v = Sigma_t a_t r_t x_t and phi* the 
 
     L(u) >= -Sigma_t a_t phi*(r_t) + v . u        for every u,
 
-and the least of v . u over the set of u makes that a lower bound. All of R^n has one only where v = 0, which rounding
-seldom leaves. So where nothing better is known, the bound is over |D u|_2 <= reach, D the root mean squares of the
-columns: u whose terms u_i x_i are as large as that together. It is then said what the reach is.
+so with the minimum of v . u over the set of u it is a lower bound. On all of R^n there is one only if v = 0, which
+rounding rarely allows. If nothing better is known, the bound is therefore over the u with |D u|_2 <= reach, where D are
+the root mean squares of the columns, and the reach is reported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINKS: dict[type, Any] = {  # where a row's loss has its kink
 
 
 class Smooth(NamedTuple):
-    """A loss with a second derivative, for the targets of rows."""
+    """A loss with a second derivative, with the targets of the rows."""
 
     loss: Any
     y: Floats
@@ -56,7 +56,7 @@ class Smooth(NamedTuple):
         return np.full_like(z, float(self.loss.scale)) if self.loss.quadratic else each_curvature(self.loss, z)
 
     def dual(self, z: Floats, r: Floats) -> tuple[Floats, Floats]:
-        """-phi*(r) = phi(z) - r z for the slopes r at z, and the size of these terms."""
+        """-phi*(r) = phi(z) - r z for the slopes r at z, and the magnitude of these terms."""
         each = self.value(z)
         return each - r * z, np.abs(each) + np.abs(r * z)
 
@@ -87,7 +87,7 @@ class Envelope(NamedTuple):
         return np.where((inner > self.low) & (inner < self.high), 1.0 / self.width, 0.0)
 
     def dual(self, z: Floats, r: Floats) -> tuple[Floats, Floats]:
-        """-phi*(r) = -r k, and the size of it."""
+        """-phi*(r) = -r k, and its magnitude."""
         return -r * self.kink, np.abs(r * self.kink)
 
 
@@ -99,7 +99,7 @@ def envelope_of(loss: Any, y: Floats) -> Envelope:
 
 
 def conjugate_of(loss: Any) -> Any:
-    """phi*(r) for each r and y; infinite where r is no slope; None for losses that have none here."""
+    """The function phi*(r) of r and y, infinite if r is not a slope; None if it is not implemented for the loss."""
     if loss.quadratic:
         return lambda r, y: r * r / (2.0 * loss.scale) + r * y
     if loss.link == "logistic" and loss.targets == "unit":
@@ -120,7 +120,7 @@ def conjugate_of(loss: Any) -> Any:
 
 
 class Point:
-    """F at u, from one pass over the rows, and its derivatives, from a second one when they are asked for."""
+    """F at u, from one pass over the rows, and its derivatives, from a second pass on first use."""
 
     def __init__(self, objective: Objective, u: Floats) -> None:
         self.objective, self.u = objective, u
@@ -219,6 +219,6 @@ def target_size(data: Data, a: Floats, loss: Any) -> float:
 
 
 def sum_rounding(a: Floats, slope: Floats, width: int) -> float:
-    """What |D^-1 Sigma a r x|_2 may be off by: each coordinate is a sum of that size, in some order."""
+    """A bound on the rounding error of |D^-1 Sigma a r x|_2, for any order of summation."""
     size = math.sqrt(float(a @ slope**2) * float(a.sum()))
     return 16.0 * EPS * math.sqrt(width) * size

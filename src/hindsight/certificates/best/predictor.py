@@ -1,4 +1,4 @@
-"""How near the best a predictor is that was found, and its words."""
+"""The gap between a predictor and the best one, and its description."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NONNEGATIVE = (Square, Absolute, Hinge, Logistic, Tanh, Probit)
 
 
 def above_floor(best: Best, loss: Any) -> Best:
-    """The same with the gap that the least value of the loss leaves, for any reach, where that is smaller."""
+    """The same predictor with the gap to the lower bound of the loss, if that is smaller; it holds for any reach."""
     most = best.loss - floor_of(loss)
     return replace(best, gap=most, reach=math.inf) if most <= best.gap else best
 
 
 def floor_of(loss: Any) -> float:
-    """A number that the loss is never below: 0, or minus infinity."""
+    """A lower bound on the loss: 0, or minus infinity."""
     return 0.0 if isinstance(loss, NONNEGATIVE) else -math.inf
 
 
@@ -35,11 +35,11 @@ def percent(gap: float, loss: float) -> str:
 
 
 def closeness(gap: float, objective: float, where: str = "") -> str:
-    """How near a comparator's objective is to the smallest."""
+    """The gap of a comparator's objective in words."""
     share = gap / abs(objective) if objective else 0.0
     return f"the smallest{where}" if share < 1e-6 else f"within {100 * share:.2g} % of the smallest{where}"
 
 
 def beyond(reach: float) -> str:
-    """What is said of a finite reach."""
+    """A remark on a finite reach; empty for an infinite one."""
     return "" if reach == math.inf else f"; sought up to |u| = {reach:.2g} on columns of unit size"

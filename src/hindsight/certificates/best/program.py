@@ -1,4 +1,4 @@
-"""Linear programs: the best u of a loss with a kink, and separators on the simplex."""
+"""Linear programs: the best u for a loss with a kink, and nonnegative separators."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def kinked_program(X: Floats, a: Floats, phi: Envelope, where: Any) -> tuple[Floats, list[Floats]] | None:
-    """The slopes r and the u, or some u one of which it is, that are best for a loss with a kink; None without any.
+    """The optimal slopes r for a loss with a kink and candidates for u, one of which is optimal; None if the LP fails.
 
-    As the dual, whose solution has both: max -Sigma alpha k + t over a low <= alpha <= a high, where t is at most
-    Sigma alpha z_j for the margins z_j of each corner of the set, or over R^n t = 0 and Sigma alpha x = 0. The
-    multipliers are the weights of the corners, or u.
+    The dual is solved, as its solution gives both: max -Sigma alpha k + t over a low <= alpha <= a high. Over a set, t
+    is at most Sigma alpha z_j for the margins z_j of each corner, and the multipliers are the weights of the corners.
+    Over R^n, t = 0 and Sigma alpha x = 0, and the multipliers are u up to sign.
     """
     from scipy.optimize import linprog
 
@@ -46,7 +46,7 @@ def kinked_program(X: Floats, a: Floats, phi: Envelope, where: Any) -> tuple[Flo
 
 
 def nonnegative_separator(A: Floats) -> tuple[Floats | None, bool | None]:
-    """A u >= 0 with A u > 0 in all rows, and whether there is one, where that is known."""
+    """A u >= 0 with A u > 0 in all rows, and whether one exists (None if unknown)."""
     from scipy.optimize import linprog
 
     scale = np.abs(A).max(axis=1, initial=0.0)

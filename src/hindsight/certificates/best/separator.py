@@ -43,7 +43,7 @@ class HardMargin:
     lower : float
         A lower bound on B.
     notes : tuple of str
-        Why there is no `u`, or why it stopped short of the tolerance.
+        Why there is no `u`, or why the search stopped before the tolerance was reached.
     """
 
     separable: bool | None
@@ -61,9 +61,9 @@ class HardMargin:
 def hard_margin(data: Data, tol: float = 1e-3, max_passes: int = 300) -> HardMargin:
     """Return B = min |u| such that y_t u . x_t >= 1 for all rows of positive weight, the hard-margin norm.
 
-    For few coordinates it is exact on a working set of rows, to which the most violated are added; the B of a working
-    set is a lower bound. Where X2 B is too large for floating point, about 1e7, a linear program answers. For many
-    coordinates it is found by dual coordinate ascent, with B >= A/|v| for any alpha >= 0.
+    For few coordinates it is solved exactly on a working set of rows, to which the most violated rows are added; the B
+    of a working set is a lower bound. If X2 B is too large for floating point, about 1e7, a linear program decides. For
+    many coordinates dual coordinate ascent is used, with B >= A/|v| for any alpha >= 0.
     """
     known = _known.setdefault(data, {})
     if (tol, max_passes) not in known:
@@ -131,9 +131,10 @@ def _few(data: Data, tol: float, max_passes: int, begun: int) -> HardMargin:
 
 
 def _beyond(data: Data, lower: float) -> HardMargin:
-    """Return what a linear program shows of rows whose B, at least `lower`, is beyond floating point.
+    """Return what a linear program shows about rows whose B, at least `lower`, is too large for floating point.
 
-    Floating-point numbers cannot tell a margin of 0 from a tiny one. Integers can, but take long with many columns.
+    Floating-point numbers cannot distinguish a margin of 0 from a tiny one. Integers can, but are slow with many
+    columns.
     """
     shown = separate(data) if data.width <= PROOF else Separation(None, notes=(UNDECIDED,))
     if shown.separable is False:

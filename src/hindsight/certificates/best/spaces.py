@@ -10,8 +10,8 @@ With v = Sigma_t alpha_t x_t the dual of the comparator's problem needs, in clos
 | simplex, radius r | RE(u/r || w_1/r) | -kappa ln Sigma_i p_i e^(-r v_i / kappa), p = w_1/r |
 | balanced, radius U | RE on the 2N doubled coordinates | the same over (p+, -) with (v, -v) |
 
-The balanced geometry plays the simplex on U (x, -x): u = U (q+ - q-). Of all q with that u, the one nearest to the
-start has q+_i q-_i the same for every i (the start has it too), which makes D a function of u: `doubled`.
+The balanced geometry is the simplex on U (x, -x), with u = U (q+ - q-). Of all q with that u, the one nearest to the
+start has the same q+_i q-_i for every i, as the start does. This makes D a function of u; see `doubled`.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class Space(Protocol):
         """Return the minimum of v . u + kappa D(u, w_1) over the set."""
 
     def size(self, v: Floats, kappa: float) -> float:
-        """Return the size of the terms that the minimum is a sum of, in whose units it is rounded."""
+        """Return the magnitude of the terms of the minimum, which its rounding error is relative to."""
 
     def point(self, v: Floats, kappa: float) -> tuple[Floats, float]:
         """Return the u that attains it, and D(u, w_1)."""
@@ -56,7 +56,7 @@ class Space(Protocol):
         """Return the same point in the dual coordinates of the geometry's state."""
 
     def around(self, v: Floats) -> "Space":
-        """Return the space with its start at the point of v and kappa 1, known by its logarithms where it has them."""
+        """Return the space with its start at the point of v for kappa = 1, stored as logarithms if it has them."""
 
     def curvature(self, data: Data) -> Floats:
         """Return q_t, the squared dual norm: a change d of alpha_t changes u . x_t by at most q_t |d| / kappa."""
@@ -99,7 +99,7 @@ class Flat:
 
 
 class Reach(NamedTuple):
-    """All u with |D u|_2 <= radius: of R^n as much as rounding lets one see; `shrink` is 1/D."""
+    """All u with |D u|_2 <= radius, the part of R^n where a bound survives rounding; `shrink` is 1/D."""
 
     shrink: Floats
     radius: float
@@ -109,7 +109,7 @@ class Reach(NamedTuple):
         return -self.radius * float(np.linalg.norm(self.shrink * v)) if self.radius > 0.0 else 0.0
 
     def rounding(self, v: Floats, a: Floats, r: Floats) -> float:
-        """Return what that may be off by where v is Sigma a r x."""
+        """Return a bound on the rounding error of `least` if v is Sigma a r x."""
         return self.radius * sum_rounding(a, r, v.size)
 
 
@@ -181,7 +181,7 @@ class Mixtures:
         return (self.radius * data.row_norms_inf()) ** 2
 
     def mixed(self, q: Floats) -> Floats:
-        """Return the mean of the corners with weights q, in rows or one after another."""
+        """Return the mean of the corners with weights q, which has one row per side or is flat."""
         u: Floats = self.radius * (self.sides @ q.reshape(self.sides.size, -1))
         return u
 
@@ -194,13 +194,13 @@ class Mixtures:
         return self.radius * float((self.sides[:, None] * v).min())
 
     def lowest(self, v: Floats) -> Floats:
-        """Return that corner."""
+        """Return the corner that attains the least."""
         q = np.zeros(self.sides.size * v.size)
         q[int((self.sides[:, None] * v).argmin())] = 1.0
         return self.mixed(q)
 
     def rounding(self, v: Floats, a: Floats, r: Floats) -> float:
-        """Return what the least may be off by where v is Sigma a r x."""
+        """Return a bound on the rounding error of `least`, if v is Sigma a r x."""
         return 16.0 * EPS * self.radius * float(np.abs(v).sum())
 
     def words(self) -> str:
@@ -212,7 +212,7 @@ SPACES: dict[str, Callable[[Geometry, int, Floats | None], Space]] = {"simplex":
 
 
 def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:
-    """Return the space of a geometry, by its name; Euclidean for one that is not in the table.
+    """Return the space of a geometry by its name; Euclidean if it is not in the table.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def space(geometry: Geometry, width: int, start: Floats | None = None) -> Space:
 
 
 def relative_entropy(q: Floats, p: Floats, log_p: Floats | None = None) -> float:
-    """Return Sigma q ln(q/p), with 0 ln 0 = 0; infinite where q > 0 = p. At least 0: q and p have the same mass.
+    """Return Sigma q ln(q/p), with 0 ln 0 = 0; infinite if q > 0 = p. At least 0, since q and p have the same mass.
 
-    Where p is too small for its digits its logarithm is taken, if that is given.
+    If p underflows, its logarithm `log_p` is used if it is given.
     """
     on = q > 0.0
     rest = float(p[~on].sum())
@@ -264,9 +264,9 @@ def log_sum_exp(x: Floats) -> float:
 
 
 def mean_size(before: Floats, after: Floats) -> float:
-    """Return the mean, under e^after, of |before| + |after - before| + |after|: what ln Sigma e^after is rounded in.
+    """Return the mean of |before| + |after - before| + |after| under e^after, the rounding unit of ln Sigma e^after.
 
-    Its derivative by a logarithm is the probability of that one, so the rounding of each counts with that.
+    The derivative of ln Sigma e^after with respect to a logarithm is its probability, which weights its rounding error.
     """
     q = np.exp(after - after.max())
     on = q > 0.0
