@@ -4,7 +4,7 @@
     state = latest("folder")
 
 A state holds plain values, text, lists, dicts, arrays, random generators and objects of registered classes such as
-runs. Every bit of it is restored.
+runs. It is restored bit for bit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def path_of(folder: str | os.PathLike[str], number: int) -> str:
 
 
 def write(folder: str | os.PathLike[str], state: Mapping[str, Any], kept: int = KEPT) -> None:
-    """Add a checkpoint; once it is safe on disk, all but the newest are removed.
+    """Add a checkpoint, sync it to disk, and then remove all but the newest ones.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def write(folder: str | os.PathLike[str], state: Mapping[str, Any], kept: int = 
     state : mapping of str to object
         Plain values, text, lists, dicts, arrays, random generators and objects of registered classes.
     kept : int, default 2
-        How many checkpoints are left: this one, and those before it.
+        The number of checkpoints to keep, including this one.
 
     Raises
     ------

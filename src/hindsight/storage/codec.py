@@ -245,7 +245,7 @@ class _Reader:
         return self.tensors[name]
 
     def _once(self, name: Any) -> np.ndarray:
-        """A tensor that becomes Python objects, which take more memory than the file."""
+        """A tensor to be converted to Python objects; allowed once, because they need more memory than the file."""
         found = self._tensor(name)
         want(name not in self.spread, f"tensor {name!r:.40} is used twice")
         self.spread.add(name)
@@ -367,7 +367,7 @@ class _Reader:
 
 
 def _filled(cls: Any, fields: dict[str, Any]) -> Any:
-    """An object with these attributes, none of which hides a method or a property."""
+    """An object with these attributes; none may hide a method or a property."""
     for name in fields:
         taken = getattr(cls, name, None)
         want(

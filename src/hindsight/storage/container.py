@@ -49,9 +49,9 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
     """Write a file atomically: at every moment, even after a power cut, the old file or the new one is there.
 
     A temporary file in the same folder is written, synced to disk and renamed over the target, and the folder is
-    synced. On any error the target is unchanged and the temporary file is removed. It is locked while it is written, so
-    that one left by a killed process is told from one that is being written: it is removed by the next write to that
-    folder from the same host, or by any host after a day.
+    synced. On any error the target is unchanged and the temporary file is removed. The temporary file is locked while
+    it is written. One left by a killed process is therefore recognised, and removed by the next write to that folder
+    from the same host, or from any host after a day.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def _mode(path: str, target: str) -> int | None:
-    """The permissions of the file that is to be replaced; None if there is none."""
+    """The permissions of the file to be replaced; None if it does not exist."""
     try:
         found = os.stat(target)
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def _mode(path: str, target: str) -> int | None:
 
 
 def _temporary(folder: str) -> tuple[str, int]:
-    """A new file that is locked for as long as it is open: its path, and its number."""
+    """Create a file that is locked while it is open; returns its path and descriptor."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         path = os.path.join(folder, f".hindsight-{HOST}-{os.urandom(4).hex()}.tmp")
@@ -125,9 +125,9 @@ def _temporary(folder: str) -> tuple[str, int]:
 
 
 def _remove_stale(folder: str) -> None:
-    """Remove temporary files that nobody is writing.
+    """Remove temporary files that no process is writing.
 
-    A lock tells that on one host; what another host locks may not be seen here, so its files must also be old.
+    Locks show this for processes on this host. Locks of other hosts may be invisible, so their files must also be old.
     """
     if fcntl is None:
         return
@@ -174,7 +174,7 @@ def _write(file: int, block: bytes | memoryview) -> None:
 
 
 def sync(file: int) -> None:
-    """Make what was written to a file durable; pipes, devices and some folders have nothing to sync."""
+    """Sync a file to disk; ignores pipes, devices and folders that cannot be synced."""
     try:
         os.fsync(file)
     except OSError as error:
@@ -183,7 +183,7 @@ def sync(file: int) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder durable."""
+    """Sync the entries of a folder to disk."""
     if os.name != "posix":
         return
     file = os.open(folder, os.O_RDONLY)
@@ -194,7 +194,7 @@ def sync_folder(folder: str) -> None:
 
 
 def write_text(path: str, texts: Iterable[str]) -> None:
-    """Write text to a file, atomically; to a pipe or a device as it comes.
+    """Write text to a file, atomically; a pipe or a device is written directly.
 
     Parameters
     ----------

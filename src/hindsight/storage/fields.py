@@ -1,4 +1,4 @@
-"""What fields of loaded objects may be: of the type that is annotated, of the shape that compiled loops rely on."""
+"""Checks of the fields of loaded objects: their annotated types, and the shapes that compiled loops rely on."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NUMBERS: dict[type, tuple[type, ...]] = {
 
 
 def check_types(cls: Any, given: dict[str, Any]) -> None:
-    """Refuse fields of a dataclass or a named tuple that are not of the types of their annotations.
+    """Raise an error if fields of a dataclass or a named tuple do not have their annotated types.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def check_types(cls: Any, given: dict[str, Any]) -> None:
 
 
 def check_value(what: str, value: Any, hint: Any) -> None:
-    """Refuse a value that is not of a type; `what` it is for the message."""
+    """Raise an error if a value does not have a type; `what` names the value in the message."""
     want(conforms(value, hint), f"{what} must be {in_words(hint):.120}")
 
 
@@ -72,7 +72,7 @@ def in_words(hint: Any) -> str:
 
 @cache
 def annotations_of(cls: Any) -> dict[str, Any]:
-    """The annotated type of each field, or item; Any where it is a name that is known to type checkers alone."""
+    """The annotated type of each field or item; Any for names that only type checkers can resolve."""
     found: dict[str, Any] = {}
     for kind in reversed(cls.__mro__):
         names = vars(sys.modules.get(kind.__module__, typing))
@@ -89,7 +89,7 @@ def annotations_of(cls: Any) -> dict[str, Any]:
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type: numbers of Python and of numpy alike, and arrays of numbers."""
+    """Whether a value has an annotated type, including numbers of Python and numpy and arrays of numbers."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
@@ -132,7 +132,7 @@ def is_vector(value: Any, size: int | None = None) -> bool:
 
 
 def is_array(value: Any, axes: int) -> bool:
-    """Return whether a decoded value is a contiguous array of float64 with so many axes."""
+    """Return whether a decoded value is a contiguous array of float64 with `axes` axes."""
     known = isinstance(value, np.ndarray) and value.dtype == np.float64
     return known and value.ndim == axes and value.flags.c_contiguous
 
@@ -153,9 +153,9 @@ def is_number(value: Any) -> bool:
 
 
 def check_record(name: str, record: Any, kind: np.dtype[Any], counts: tuple[str, ...] = (), size: int = 1) -> None:
-    """Refuse what is not an array of so many records of this type; fields that are `counts` must be whole numbers.
+    """Raise an error unless this is an array of `size` records of a type; fields in `counts` must be whole numbers.
 
-    No field may be NaN: sums of a run that was played never are.
+    No field may be NaN, which sums of a run never are.
     """
     known = isinstance(record, np.recarray) and record.shape == (size,) and record.dtype.names == kind.names
     same = known and all(record.dtype[field] == kind[field] for field in kind.names or ())
@@ -170,7 +170,7 @@ def check_record(name: str, record: Any, kind: np.dtype[Any], counts: tuple[str,
 
 
 def check_places(name: str, places: Any, count: int) -> None:
-    """Refuse what is not a dict of so many keys with the values 0, 1, 2, ..., by which compiled loops find columns."""
+    """Raise an error unless this is a dict with the values 0, ..., count - 1, by which compiled loops find columns."""
     known = type(places) is dict and len(places) == count
     in_order = known and all(type(v) is int and v == k for k, v in enumerate(places.values()))
     want(in_order, f"`{name}` must number {count} names from 0 on")

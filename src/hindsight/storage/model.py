@@ -1,7 +1,7 @@
 """Models, estimators and densities in one file each.
 
-The classes themselves are not known here: a file names the class of its content, which registers itself as the content
-of such files (``storable(..., file="model")``).
+This module does not know the classes. A file names the class of its content, which is registered as the content of such
+files by ``storable(..., file="model")``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KINDS = ("model", "estimator", "density")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes: this package, Python, numpy and numba."""
+    """Return the versions of this package, Python, numpy and numba."""
     from importlib.metadata import version
 
     found = {PACKAGE: sys.modules[PACKAGE].__version__, "python": platform.python_version()}
@@ -35,7 +35,7 @@ def save(path: str | os.PathLike[str], kind: str, value: Any) -> None:
     path : str or path-like
         The file.
     kind : {"model", "estimator", "density", "checkpoint"}
-        What the file is.
+        The kind of file.
     value : object
         Plain values, text, lists, dicts, arrays and objects of registered classes.
 
@@ -70,7 +70,7 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def save_content(kind: str, value: Any, path: str | os.PathLike[str]) -> None:
-    """Write an estimator or a density, whichever `kind` says, with the versions of what computes; see `save`."""
+    """Write an estimator or a density, according to `kind`, with the versions of the software; see `save`."""
     if not _is_content(kind, value):
         name = type(value).__name__
         raise ModelError(f"{os.fspath(path)}: cannot be saved: {name} is not {_a(kind)} of {PACKAGE}")
@@ -78,7 +78,7 @@ def save_content(kind: str, value: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Return the model, the estimator or the density of a file, as it was saved.
+    """Return the model, estimator or density saved in a file.
 
     Nothing in the file is executed: it holds numbers and text, and the names of registered classes.
 
@@ -114,7 +114,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def opened(path: str | os.PathLike[str]) -> tuple[Any, dict[str, str]]:
-    """Return the model, the estimator or the density of a file, and the versions with which it was written.
+    """Return the model, estimator or density saved in a file, and the versions of the software that wrote it.
 
     Raises
     ------
@@ -143,6 +143,6 @@ def _a(kind: str) -> str:
 
 
 def _is_content(kind: str, value: Any) -> bool:
-    """Whether the value is of a class that registered itself as the content of files of this kind."""
+    """Whether the class of the value is registered as the content of files of this kind."""
     entry = entry_of(type(value))
     return entry is not None and entry.file == kind

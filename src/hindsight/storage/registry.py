@@ -1,4 +1,4 @@
-"""Classes that may be saved: each registers itself, and a document names them.
+"""The registry of classes that may be saved; documents refer to them by name.
 
 A document calls a class of this package by the module that registers it ("online.run:Run"), an estimator by its public
 name ("hindsight:EGRegressor"), and a class of user code by its bare name (":Huber"). A class of this package that is
@@ -29,7 +29,7 @@ MODULE = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*", re.ASCII)
 
 
 class Storable(NamedTuple):
-    """A class that may be saved, and how."""
+    """How objects of a class are saved."""
 
     cls: Any
     typed: bool
@@ -55,13 +55,13 @@ def storable(
     Enums are saved by the name of the member, dataclasses and named tuples by their fields, other objects by their
     attributes. The values must be of types that can be saved themselves: plain values, text, lists, tuples, dicts,
     arrays, random generators and objects of registered classes. Loading runs no code of the file: fields are decoded,
-    checked and assigned. What is saved of an object is what its ``__getstate__`` returns, and ``__setstate__``, where
-    the class has one, assigns the fields.
+    checked and assigned. The state of an object is what its ``__getstate__`` returns; ``__setstate__``, if defined,
+    assigns the fields.
 
-    What a file says of an object is not to be trusted, and compiled loops do not look twice: every size, index and
-    count that they rely on is checked here. A class and its bases may each have a static method ``_check_saved`` that
-    takes all fields as a dict and raises where those it knows do not fit (see `want`). Fields of dataclasses and named
-    tuples must have the types of their annotations, unless `check` sees to them.
+    The content of a file is not trusted, and compiled loops do not check their inputs, so every size, index and count
+    that they rely on is checked here. A class and its bases may each have a static method ``_check_saved`` that takes
+    all fields as a dict and raises an error if its own are invalid (see `want`). Fields of dataclasses and named tuples
+    must have their annotated types, unless `check` validates them.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def storable(
     check : callable, default=None
         Called with the fields as a dict before an object is made, and before any ``_check_saved``.
     where : str, default=None
-        The module that registers the class, so that importing it is enough to load files; None is the module of the
-        class. The package's own name means that the class is one of the public names.
+        The module that registers the class, and whose import therefore suffices to load files; None is the module of
+        the class. The name of the package itself means that the class is one of its public names.
     omit : tuple of str, default=()
         Attributes that are neither saved nor loaded.
     file : {"model", "estimator", "density"}, default=None
@@ -112,12 +112,12 @@ def storable(
 
 
 def want(condition: bool, what: str) -> None:
-    """Raise a ModelError that says what a document must be, unless the condition holds.
+    """Raise a ModelError about an invalid document unless the condition holds.
 
     Parameters
     ----------
     condition : bool
-        Whether the document is as it must be.
+        Whether the document is valid.
     what : str
         The rest of the message, such as "`rounds` must be an integer".
 
@@ -136,7 +136,7 @@ def want(condition: bool, what: str) -> None:
 
 
 def name_of(cls: type) -> str | None:
-    """Return the name by which documents call a class, or None if its objects cannot be saved."""
+    """Return the name of a class in documents, or None if its objects cannot be saved."""
     name = _names.get(cls)
     return name if name is not None and _registered[name].cls is cls and _is_public(name) else None
 
@@ -148,7 +148,7 @@ def entry_of(cls: type) -> Storable | None:
 
 
 def find(name: str) -> Storable:
-    """Return the class that a document calls by this name, importing the module of this package that registers it.
+    """Return the class with this name in documents, importing the module of this package that registers it.
 
     Raises
     ------
@@ -175,11 +175,11 @@ def find(name: str) -> Storable:
 
 
 def _is_public(name: str) -> bool:
-    """Whether the class is not called by a public name, or that name is indeed public."""
+    """Whether the name does not claim to be public, or is indeed public."""
     home, _, short = name.partition(":")
     return home != PACKAGE or short in sys.modules[PACKAGE].__all__
 
 
 def _shown(name: str) -> str:
-    """A name for a message of one line."""
+    """A name shortened for a one-line message."""
     return name[:60] if name.replace(".", "_").isidentifier() else repr(name[:60])

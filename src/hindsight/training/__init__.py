@@ -1,1 +1,1 @@
-"""Training: what was asked for, rows prepared one way for all, the state as it goes, and its certificates."""
+"""Training: the plan, the preparation of rows, the state of a run, and its certificates."""

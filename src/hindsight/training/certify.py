@@ -1,4 +1,4 @@
-"""Certificates of what was trained, over its rows read again, or kept while it learnt with what theorems need."""
+"""Certificates of trained models, over rows that are read again or were kept during learning."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def certify_model(
     data : object
         The rows it was trained on, in that order: anything that `hindsight.open_source` reads.
     within : float, default None
-        Seconds after which searches in hindsight end with the best u so far and its gap; None sets no limit. Reading
-        the rows and playing the run again comes on top.
+        Time limit in seconds for searches in hindsight, which then return the best u so far and its gap; None sets no
+        limit. Reading the rows and replaying the run takes additional time.
     notify : callable, default None
-        Called now and then with what is sought and its relative gap so far.
+        Called regularly with the name of the search and its relative gap so far.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def certify_model(
     Raises
     ------
     ModelError
-        If the model does not tell how its rows were read.
+        If the model does not record how its rows were read.
     MismatchError
         If these are not the rows it was trained on.
 
@@ -73,7 +73,7 @@ def certify_model(
 
 
 def preparation_of(model: Model, data: Any) -> Preparation:
-    """How the rows of a saved model were prepared, over these; a ModelError where the model does not tell."""
+    """The preparation of a saved model, applied to these rows; a ModelError if the model does not record it."""
     if not hasattr(model, "preparation"):
         raise ModelError("holds an estimator: certify it in Python, with its own certify(X, y)")
     if "learners" not in model.settings:
@@ -88,9 +88,10 @@ def preparation_of(model: Model, data: Any) -> Preparation:
 def certify_state(
     state: TrainingState, notify: Callable[[str, float], None] | None = None, followed: Followed | None = None
 ) -> list[list[Certificate]]:
-    """For each learner the certificates of its runs, once all rows were learnt.
+    """The certificates of each learner's runs, after all rows were learnt.
 
-    Rows are read again, those before as well, unless they were kept; runs are played again unless they were followed.
+    All rows, including those of earlier parts, are read again unless they were kept; runs are replayed unless
+    `followed` has their ledgers.
     """
     preparation = state.preparation
     if state.before:
@@ -100,7 +101,7 @@ def certify_state(
 
 
 def certify_runs(preparation: Preparation, runs: Sequence[Run], followed: Followed | None = None) -> list[Certificate]:
-    """The certificates of the runs of one learner, each with its label where there is one run per label."""
+    """The certificates of one learner's runs, each with its label if there is one run per label."""
     labels = preparation.labels if preparation.labels is not None and len(runs) > 1 else [None] * len(runs)
     found: list[Certificate] = []
     kept = None if followed is None else followed.data(runs)
@@ -113,7 +114,7 @@ def certify_runs(preparation: Preparation, runs: Sequence[Run], followed: Follow
 
 
 def all_rows_of(state: TrainingState) -> Plan:
-    """The plan over the rows of all parts, in their order.
+    """The plan for the rows of all parts, in order.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def all_rows_of(state: TrainingState) -> Plan:
 
 
 class Followed:
-    """The rows of a session, if they are few, and ledgers of the runs that can have one.
+    """What certificates need from a session: its rows if they are few, and ledgers of the runs that support one.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ class Followed:
                 run.watcher = Ledger(run, add_terms)
 
     def add(self, X: Any, targets: list[np.ndarray], weight: np.ndarray | None) -> None:
-        """Keep rows that are about to be learnt; too many are not kept."""
+        """Keep rows that are about to be learnt; if there are too many, none are kept."""
         self.size += bytes_of(X)
         if self.size > SMALL:
             self.chunks = None
@@ -161,7 +162,7 @@ class Followed:
             self.chunks.append((X, targets, weight))
 
     def data(self, runs: Sequence[Run]) -> list[Data] | None:
-        """The rows as these runs played them; None where they were not kept, or are dense and became wider."""
+        """The rows as played by these runs; None if they were not kept, or if dense rows gained columns."""
         width = max((X.shape[1] for X, _, _ in self.chunks or ()), default=0)
         for X, _, _ in self.chunks or ():
             if X.shape[1] < max(width, runs[0].features):
@@ -178,6 +179,6 @@ class Followed:
 
 
 def ledger_of(run: Run) -> Ledger | None:
-    """What was added up while a run learnt; None where not all of its rounds were."""
+    """The sums accumulated while a run learnt; None if they do not cover all of its rounds."""
     found = getattr(run, "watcher", None)
     return found if found is not None and found.rounds == run.rounds else None

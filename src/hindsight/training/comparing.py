@@ -1,4 +1,4 @@
-"""Learners of one pass beside each other: in the same units, and compared as forecasters of each row before it."""
+"""Comparing learners of one pass: in the same units, and as forecasters of each row before it is learnt."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def scores_of(state: TrainingState, k: int) -> Scores:
-    """The figures of a learner that belong to its targets, beside those of the best constant."""
+    """The figures of a learner for its type of target, and those of the best constant."""
     return scores_of_runs(state.runs[k], state.labels, state.mistakes[k], state.constant)
 
 
 def scores_of_runs(runs: list[Run], labels: list[str] | None, mistakes: int, constant: np.ndarray | None) -> Scores:
-    """The same of the runs of one learner, with the mistakes of all and the sums that tell the best constant."""
+    """Like `scores_of`, from one learner's runs, its mistakes and the sums that give the best constant."""
     facts = runs[0].facts
     weight = facts.weight or 1.0
     if labels is None:
@@ -39,7 +39,7 @@ def scores_of_runs(runs: list[Run], labels: list[str] | None, mistakes: int, con
 
 
 def losses_of(state: TrainingState, k: int) -> tuple[str, dict[str, float]]:
-    """The unit of what a learner is judged by and, per row, what it and the best constant lost, where that is known."""
+    """The unit of a learner's loss, and the mean losses of the learner and of the best constant, if known."""
     runs, unknown = state.runs[k], {"best": math.nan, "guaranteed": math.nan}
     learner = runs[0].learner
     own, constant = state.losses()[k] / (runs[0].facts.weight or 1.0), math.nan
@@ -55,10 +55,10 @@ def losses_of(state: TrainingState, k: int) -> tuple[str, dict[str, float]]:
 
 
 def figures(state: TrainingState) -> list[dict[str, float]]:
-    """For each learner, and last for the best constant, the figures that can be compared; NaN where there is none.
+    """The comparable figures of each learner and, last, of the best constant; NaN if undefined.
 
-    Labels: accuracy, and the log loss (where margins give probabilities; of several labels the sum of each against the
-    rest). Numbers: RMSE and R².
+    For labels: accuracy, and the log loss if margins give probabilities (with several labels, the sum of the losses of
+    each against the rest). For numbers: RMSE and R².
     """
     out = list[dict[str, float]]()
     each = [scores_of(state, k) for k in range(len(state.runs))]
@@ -74,10 +74,11 @@ def figures(state: TrainingState) -> list[dict[str, float]]:
 
 
 class LearnerScores:
-    """Scores of the learners of a session as forecasters, row by row.
+    """Row-by-row scores of the learners of a session as forecasters.
 
-    Two labels are forecast by the probability of the second where the loss gives one, otherwise by 1 or 0; numbers by
-    what the margin predicts, in the quadratic loss, whose intervals need bounds of the targets.
+    The forecast for two labels is the probability of the second if the loss gives one, otherwise 1 or 0. Numbers are
+    forecast by the prediction of the margin and scored by the squared error, whose intervals need bounds on the
+    targets.
 
     Parameters
     ----------
@@ -86,7 +87,7 @@ class LearnerScores:
     names : sequence of str
         A name for each learner.
     bounds : (float, float) or None, default None
-        Numbers: all targets lie between these.
+        Bounds on the targets if they are numbers.
 
     Raises
     ------
@@ -121,7 +122,7 @@ class LearnerScores:
         return each_mean(loss, z)
 
     def comparison(self) -> Comparison:
-        """The findings for every pair, valid at every time."""
+        """The comparison of every pair, valid at all times."""
         from ..forecast.comparison import comparison
 
         return comparison(self.scores, anytime=True)

@@ -1,4 +1,4 @@
-"""How well a model predicts rows that have targets: figures beside those of the best constant and of its training."""
+"""Evaluation of a model on rows with targets, compared with the best constant and with its training."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def evaluate(
     """Score the predictions of a model on rows that have targets.
 
     The rows are read once, chunk by chunk, and prepared as they were for learning; the sizes of chunks change nothing.
-    What the AUC, the decomposition of the Brier score and the absolute error of the best constant need is kept in
-    memory: 32 bytes per row, for more than two classes 12 and 8 per class, and some 160 while they are sorted.
+    The AUC, the decomposition of the Brier score and the absolute error of the best constant need memory: 32 bytes per
+    row (for more than two classes 12, and 8 per class), and about 160 per row while they are sorted.
 
     Parameters
     ----------
@@ -57,16 +57,16 @@ def evaluate(
     y : array-like of shape (n_rows,) or None, default None
         The targets of rows in memory; None takes the column `target`. An estimator needs them.
     target : str or None, default None
-        The column with the targets; None is the one that the model learnt.
+        The column with the targets; None takes the one that the model learnt.
     weight : str, array-like or False, default None
         The column with the importance of each row, or with `y` the values; None is the column that the model was
         learnt with, False counts every row as 1.
     by : str or array-like, default None
-        A column, or the values of each row in memory, to score each of its values apart.
+        A column, or values for rows in memory, whose groups are scored separately.
     format : str or None, default None
         The format of the files; None goes by their name.
     light : bool, default False
-        Keep nothing of single rows: without AUC, decomposition, calibration and absolute error of the best constant.
+        Keep nothing per row, which leaves out AUC, decomposition, calibration and absolute error of the best constant.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def evaluate(
 
 
 def brief_score(model: Model, data: Any, form: str | None = None) -> list[str]:
-    """What a model scores on rows, in one or two lines; nothing where they have no targets.
+    """The scores of a model on rows, in one or two lines; empty if they have no targets.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def brief_score(model: Model, data: Any, form: str | None = None) -> list[str]:
 
 
 class ModelRows:
-    """Rows with targets, and what a `Model` says of them."""
+    """Rows with targets, and the predictions of a `Model` for them."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class ModelRows:
                 yield chunk, z, targets_of(chunk), chunk.weight
 
     def said(self, z: np.ndarray) -> Any:
-        """What margins predict: labels, or numbers."""
+        """The predictions given by margins: labels, or numbers."""
         if self.labels is None:
             return self.model.predictions(z)
         return ScoredLabels(chosen_codes(z), z, probabilities(self.model, z))
@@ -189,7 +189,7 @@ class ModelRows:
         return tally.codes(y)
 
     def own_loss(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-        """The weighted sum of the losses that the runs of the model learn by; y are targets or indices of labels."""
+        """The weighted sum of the losses that the model's runs minimise; y holds targets or indices of labels."""
         loss, targets = self.model.learner.loss, [y]
         if self.labels is not None:
             z, y, weight = z[y >= 0], y[y >= 0], weight[y >= 0]
@@ -199,7 +199,7 @@ class ModelRows:
 
 
 class EstimatorRows:
-    """Rows with targets in memory, and what an estimator with scikit-learn's methods says of them."""
+    """Rows with targets in memory, and the predictions of an estimator with scikit-learn's methods."""
 
     source = None
 
@@ -232,7 +232,7 @@ class EstimatorRows:
         yield None, z, self.y, self.weight
 
     def said(self, z: np.ndarray) -> Any:
-        """What these are as predictions."""
+        """These values as predictions."""
         if self.labels is None:
             return z[:, 0]
         if not hasattr(self.estimator, "predict_proba"):
@@ -244,7 +244,7 @@ class EstimatorRows:
         return encode_labels(y, self.classes).astype(np.int64) if self.classes is not None else y
 
     def own_loss(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
-        """Nothing: what an estimator learns by is not known."""
+        """NaN, because the loss of an estimator is not known."""
         return math.nan
 
 
@@ -256,7 +256,7 @@ def has_place_for_targets(data: Any, form: str | None) -> bool:
 
 
 def probabilities(model: Model, z: np.ndarray) -> np.ndarray | None:
-    """The probability of each label, one column per label; None where margins give none."""
+    """The probability of each label, one column per label; None if margins give none."""
     if not has_probabilities(model):
         return None
     loss = model.learner.loss
@@ -298,14 +298,14 @@ def blocks(parts: Iterable[tuple[np.ndarray, ...]]) -> Iterator[list[np.ndarray]
 
 
 def _evaluation(rows: Any, by: Any, light: bool, learning: dict[str, float]) -> Evaluation:
-    """Read all rows, add them up, and compute the figures."""
+    """Read all rows, accumulate their sums, and compute the figures."""
     slices = Slices()
     column = None if by is None else by if isinstance(by, str) else "value"
     return figures_from(tallied(rows, by, light, learning, slices), learning, column, slices)
 
 
 def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices: Slices) -> Any:
-    """Read all rows, and add them up."""
+    """Read all rows and accumulate their sums."""
     tally: Any = NumberTally(not light) if rows.labels is None else LabelTally(rows.labels, not light)
     if rows.tracker is not None:
         tally.covered = CoverageTally(rows.tracker.asked, rows.tracker.half, not light)
@@ -342,7 +342,7 @@ def _scored(rows: Any, tally: Any, by: Any, slices: Slices) -> Iterator[tuple[np
 
 
 def _beside(rows: Any, by: Any) -> Any:
-    """What gives the values to slice by of the rows of a chunk, as text; None where there are none."""
+    """A function that gives the values to slice a chunk by, as text; None without slices."""
     if by is None:
         return None
     if isinstance(by, str):
@@ -377,7 +377,7 @@ def texts(values: Any) -> list[str]:
 
 
 def learnt(model: Model) -> dict[str, float]:
-    """What the model lost while it learnt, each row predicted before it was learnt, by the names of the figures."""
+    """The model's scores during learning, each row predicted before it was learnt, by the name of the figure."""
     facts, loss = model.facts, model.learner.loss
     weight = facts[0].weight
     if not weight:
@@ -400,7 +400,7 @@ def learnt(model: Model) -> dict[str, float]:
 
 
 def figures_of(values: dict[str, tuple[float, float]], learning: dict[str, float], own: float) -> dict[str, Figure]:
-    """Each value beside that of the best constant and that of the training."""
+    """Each value with that of the best constant and that of the training."""
     out = {name: Figure(*pair, learning.get(name, math.nan)) for name, pair in values.items()}
     return out | ({"own_loss": Figure(own, math.nan, learning["own_loss"])} if "own_loss" in learning else {})
 
@@ -495,7 +495,7 @@ def label_figures(tally: LabelTally, learning: dict[str, float], by: str | None,
 
 
 def uncertainty(support: np.ndarray) -> float:
-    """The Brier score of the shares of the labels themselves; with two labels half the sum over them."""
+    """The Brier score of predicting the frequencies of the labels; with two labels, half the sum over them."""
     shares = support / support.sum()
     return float(shares @ (1.0 - shares)) * (0.5 if support.size == 3 else 1.0)
 
@@ -513,7 +513,7 @@ def label_slices(tally: LabelTally, slices: Slices, has_probability: bool) -> It
 
 
 def largest(slices: Slices, rows: np.ndarray, weight: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """The largest slices by their weight, then the others together; with the places of their sums."""
+    """The slices of largest weight, then the others together, with the indices of their sums."""
     values = slices.values
     order = [k for k in sorted(range(1, len(values) + 1), key=lambda k: (-weight[k], values[k - 1])) if rows[k]]
     for k in order[:SHOWN]:
@@ -523,7 +523,7 @@ def largest(slices: Slices, rows: np.ndarray, weight: np.ndarray) -> Iterator[tu
 
 
 def areas_of(tally: LabelTally) -> tuple[list[Auc], Auc]:
-    """For each label the AUC against the rest, over rows with a label that the model knows; and that of all."""
+    """The AUC of each label against the rest, over rows with a label that the model knows, and the overall AUC."""
     from ..forecast.auc import LEVEL, interval, mean_auc, placements
 
     assert tally.kept is not None
@@ -538,7 +538,7 @@ def areas_of(tally: LabelTally) -> tuple[list[Auc], Auc]:
 
 
 def decomposition(tally: LabelTally) -> tuple[dict[str, Reliability], Decomposition]:
-    """The calibration of each label, and the Brier score as a sum over them; of two labels, of the second."""
+    """The calibration of each label, and the decomposed Brier score summed over labels; of two labels, the second's."""
     from ..forecast.calibration import reliability
 
     assert tally.kept is not None

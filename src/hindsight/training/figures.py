@@ -36,16 +36,16 @@ TITLES = {
 
 
 class Figure(NamedTuple):
-    """A figure over the rows evaluated; NaN where it is not defined or not known.
+    """A figure over the evaluated rows; values are NaN if undefined or unknown.
 
     Attributes
     ----------
     value : float
-        That of the model.
+        The model's value.
     constant : float
-        That of the best constant prediction in hindsight over the same rows.
+        The value of the best constant prediction in hindsight over the same rows.
     learning : float
-        That of the model while it learnt, over the rows it learnt from, each predicted before it was learnt.
+        The model's value during learning, over the rows it learnt from, each predicted before it was learnt.
     """
 
     value: float
@@ -62,7 +62,7 @@ class Decomposition(NamedTuple):
 
 
 class ClassFigures(NamedTuple):
-    """The figures of one label; NaN where one is not defined, as the precision of a label never predicted."""
+    """The figures of one label; NaN if undefined, like the precision of a label that is never predicted."""
 
     label: str
     precision: float
@@ -101,25 +101,25 @@ class Evaluation:
     labels : tuple of str
         The labels that the model knows.
     confusion : ndarray of shape (n_labels + 1, n_labels) or None
-        The weight of rows by their label (the last row: labels that the model does not know) and the one predicted.
+        The weight of rows by their label (in the last row, labels that the model does not know) and the predicted one.
     classes : tuple of ClassFigures
         The figures of each label.
     auc : Auc or None
-        The AUC with its interval; for more than two labels the mean of those of each label against the rest.
+        The AUC with its interval; for more than two labels, the mean of the AUCs of each label against the rest.
     decomposition : Decomposition or None
         The parts of the Brier score.
     infinite : int
-        Rows whose log loss is infinite: their label was given probability 0, or is not known to the model.
+        The number of rows with infinite log loss, because their label has probability 0 or is not known to the model.
     finite_log_loss : float
         The mean log loss of the other rows.
     unknown : dict of str to int
-        Rows by a label that the model does not know; their prediction counts as wrong.
+        The number of rows of each label that the model does not know; their prediction counts as wrong.
     by : str or None
-        The column that `slices` are by.
+        The column that defines the slices.
     slices : tuple of SliceFigures
         The figures of each value of that column.
     calibration : dict of str to Reliability
-        By label, or for the predicted numbers: what a calibration chart is drawn from.
+        The data of the calibration chart, by label, or of the predicted numbers.
     """
 
     task: str
@@ -149,7 +149,7 @@ class Evaluation:
 
     @property
     def scores(self) -> Scores:
-        """The figures that belong to the targets, beside those of the best constant."""
+        """The main figures for the type of target, and those of the best constant."""
         if self.confusion is None:
             square, constant, _ = self.figures["mse"]
             return Scores(square=square, square_of_constant=constant)
@@ -164,7 +164,7 @@ class Evaluation:
         )
 
     def beside_constant(self) -> str:
-        """The figures in one line, each beside that of the best constant."""
+        """The figures in one line, each with that of the best constant."""
         parts = [
             f"{title(name)} {shown_figure(name, f.value)}"
             + ("" if math.isnan(f.constant) else f" ({shown_figure(name, f.constant)})")
@@ -180,7 +180,7 @@ class Evaluation:
         return out + (["", *self._slice_lines()] if self.by is not None else [])
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures as plain values, for JSON; None is undefined or infinite."""
+        """All figures as plain values for JSON, with None for undefined or infinite ones."""
         out: dict[str, Any] = {"task": self.task, "rows": self.rows, "weight": self.weight}
         out["figures"] = {name: figure._asdict() for name, figure in self.figures.items()}
         if self.task == "classify":
@@ -222,7 +222,7 @@ class Evaluation:
         yield from self.warnings()
 
     def warnings(self) -> Iterator[str]:
-        """What hides in the figures: labels that the model does not know, and losses that are infinite."""
+        """Warnings about labels that the model does not know and about infinite losses."""
         strange = sum(self.unknown.values())
         if strange:
             named = ", ".join(f"{label!r} ({_n(count)})" for label, count in list(self.unknown.items())[:NAMED])
@@ -270,10 +270,10 @@ class Evaluation:
 
 
 def title(name: str) -> str:
-    """A figure's name for people."""
+    """The display name of a figure."""
     return TITLES.get(name, name)
 
 
 def plural(count: int) -> str:
-    """So many rows."""
+    """The number of rows in words, as "1 row" or "2 rows"."""
     return "1 row" if count == 1 else f"{count:,} rows"

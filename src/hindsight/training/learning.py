@@ -1,4 +1,4 @@
-"""`hindsight.learn`, the command as a function; and learners that read all rows before the first step."""
+"""`hindsight.learn`, the command as a function, and learners that read all rows before the first step."""
 
 from __future__ import annotations
 
@@ -45,27 +45,27 @@ def learn(
     eta : float or None, default None
         The rate; None is the learner's default.
     weight, features, ignore, types, categorical, missing, na, cross
-        Columns and what they hold, as for `hindsight.open_source`.
+        Roles and types of columns, as for `hindsight.open_source`.
     format, header, separator, encoding, decimal, strict, hash_bits
         How a file is read, as for `hindsight.open_source`.
     labels : sequence of str or None, default None
-        The labels; None takes those that are found.
+        The labels; None takes those found in the data.
     intercept : bool, default True
-        Whether a constant coordinate 1 joins every row.
+        Whether to append a constant 1 to every row.
     passes : int, default 1
-        How often the rows are read.
+        The number of passes over the rows.
     scale : str, default "none"
         How rows are scaled: "none", "row-unit", "global-unit", "max-abs", "standard".
     limit, sample : default None
-        The most rows to take; the probability with which each is taken.
+        The maximum number of rows; the probability with which each row is taken.
     shuffle : bool, default False
         Whether to learn from the rows in a random order.
     seed : int, default 0
         Seed of `sample` and `shuffle`.
     certify : bool, default False
-        Whether to certify the model, from what the run adds up and another look at the rows.
+        Whether to certify the model, from sums of the run and, if needed, by reading the rows again.
     reading : mapping or None, default None
-        Further parameters of `hindsight.open_source`, as ``{"zero_based": True}``.
+        Further parameters of `hindsight.open_source`, such as ``{"zero_based": True}``.
     **options
         Options of the learner: ``loss``, ``update``, ``geometry``, ...
 
@@ -108,7 +108,7 @@ def learn(
 
 
 def signature() -> inspect.Signature:
-    """The signature of `learn`, with the options of rows and learners that it shares with the command."""
+    """The signature of `learn`, including the options that it shares with the command."""
     own = list(inspect.signature(learn).parameters.values())
     only = inspect.Parameter.KEYWORD_ONLY
     shared = [
@@ -126,12 +126,12 @@ learn.__signature__ = signature()  # type: ignore[attr-defined]
 def fit_isotron(
     plan: Plan, rounds: int = 100, lipschitz: float | None = None, eta: float | None = None, verbose: bool = False
 ) -> tuple[Any, AllRows]:
-    """Read all rows and fit an isotron: a classifier where a target is text, a regressor where all are numbers.
+    """Read all rows and fit an isotron: a classifier if a target is text, otherwise a regressor.
 
     Parameters
     ----------
     plan : Plan
-        Which rows to read, with no learners.
+        The rows to read; it has no learners.
     rounds : int, default 100
         Passes over all rows.
     lipschitz : float or None, default None

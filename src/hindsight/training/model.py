@@ -1,4 +1,4 @@
-"""Trained models as the command saves them: they predict, `hindsight.load` reads them back, and they can be shown."""
+"""Trained models as saved by the command and loaded by `hindsight.load`: prediction, certification, export."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @partial(storable, file="model")
 @dataclass
 class Model:
-    """A trained model: runs of one learner, and what is needed to predict new rows and to certify the old ones.
+    """A trained model: the runs of one learner, with what is needed to predict new rows and certify the old ones.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class Model:
     certificate : Certificate or Certificates, default=None
         The certificate of the runs.
     versions : dict of str to str
-        Versions of the software that trained the model; by default those that run now.
+        Versions of the software that trained the model; by default the versions in use.
     progress : dict, default={}
-        How far training has got, as plain values and arrays: with it the model can go on.
+        The progress of training, as plain values and arrays, which lets the model learn further rows.
 
     Raises
     ------
@@ -139,8 +139,7 @@ class Model:
 
     @property
     def coverage(self) -> CoverageCertificate | None:
-        """How the intervals of the rows that it learnt from covered, each made before its row was learnt; None where
-        none were asked for."""
+        """The coverage of the intervals during learning, each made before its row was learnt, or None."""
         if self.runs[0].coverage is None:
             return None
         from ..certificates.coverage import certify_coverage
@@ -149,13 +148,13 @@ class Model:
 
     @property
     def half(self) -> float:
-        """Half the width of the next interval, or the score up to which a label is in the set."""
+        """Half the width of the next interval, or the largest score at which a label is in the set."""
         if self.runs[0].coverage is None:
             raise ValueError("the model was learnt without intervals: learn it with interval=0.9, or --interval 90")
         return float(self.runs[0].coverage.half)
 
     def margins(self, X: Any) -> np.ndarray:
-        """Return the margin w.x of each row; it does not depend on the other rows.
+        """Return the margin w·x of each row, which does not depend on the other rows.
 
         Parameters
         ----------
@@ -180,19 +179,19 @@ class Model:
         return margins(self.weights, X, self.runs[0].bias, self.names)
 
     def predict(self, data: Any) -> np.ndarray:
-        """Return the label of each row, or for a regression the mean that its margin predicts.
+        """Return the predicted label of each row, or the predicted mean for a regression.
 
         Parameters
         ----------
         data : object
-            The rows as they are before they are prepared: anything that `hindsight.open_source` reads, as a data frame
-            with the columns that the model learnt from, the path of a file, dicts, or an array with the features.
+            The raw rows: anything that `hindsight.open_source` reads, such as a data frame with the columns that the
+            model learnt from, the path of a file, dicts, or an array with the features.
 
         Returns
         -------
         ndarray of shape (n_rows,)
-            Labels of the type that they had in the rows: booleans, integers, floats or text. Of those read from text,
-            as CSV, a type is taken if all labels are of it. For a regression, numbers.
+            Numbers for a regression. Labels have the type that they had in the rows: boolean, integer, float or text.
+            The type of labels read from text, as in CSV, is one that fits all of them.
         """
         return self.predictions(self._margins_of(data))
 
@@ -207,8 +206,8 @@ class Model:
         Returns
         -------
         ndarray of shape (n_rows, n_labels)
-            The probabilities, in the order of `labels`; each against the rest, scaled to a sum of 1, if there are more
-            than two.
+            The probabilities, in the order of `labels`. With more than two labels they are those of each label against
+            the rest, scaled to sum to 1.
 
         Raises
         ------
@@ -251,7 +250,7 @@ class Model:
         Returns
         -------
         list of tuple
-            The labels, of the type that `predict` returns, in the order of `labels`.
+            The labels in each set, of the type that `predict` returns and in the order of `labels`.
         """
         if self.labels is None:
             raise ValueError("the model predicts numbers: predict_interval gives ranges of them")
@@ -261,7 +260,7 @@ class Model:
         return sets_of(self.learner.loss, self._margins_of(data), self.half, labels)
 
     def _margins_of(self, data: Any) -> np.ndarray:
-        """The margins of rows that are yet to be prepared."""
+        """The margins of raw rows."""
         if isinstance(data, list) and data and not isinstance(data[0], (dict, str)):
             data = np.asarray(data, float)
         from .prepare import in_order_of, rows_to_predict
@@ -273,7 +272,7 @@ class Model:
         return np.concatenate(parts) if parts else np.zeros((0, len(self.runs)))
 
     def partial_fit(self, data: Any, y: Any = None, **rows: Any) -> Model:
-        """Learn from further rows, exactly as if they had come after the others in one stream.
+        """Learn from further rows, exactly as if they had followed the previous rows in one stream.
 
         Parameters
         ----------
@@ -282,12 +281,12 @@ class Model:
         y : array-like or None, default=None
             The targets of rows in memory; None takes the column that the model learnt.
         **rows
-            Which rows to take: ``limit``, ``sample``, ``shuffle``, ``seed``; ``format`` of a file.
+            Which rows to take: ``limit``, ``sample``, ``shuffle`` and ``seed``; and the ``format`` of a file.
 
         Returns
         -------
         Model
-            The model itself. Where a row cannot be learnt from, it is left as it was.
+            The model itself. It is unchanged if an error is raised because a row cannot be learnt.
         """
         from .session import Session
         from .state import plan_after
@@ -306,7 +305,7 @@ class Model:
         Parameters
         ----------
         data : object
-            All rows that it learnt from, in that order: of several parts a list of their paths.
+            All rows that the model learnt from, in that order; a list of paths if there were several parts.
 
         Returns
         -------
@@ -321,7 +320,7 @@ class Model:
     def report(self, path: str | os.PathLike[str], data: Any) -> None:
         """Write a report of the training as one HTML page that loads nothing.
 
-        The rows are read again, for the certificate, which is kept as `certificate`, and for the course of the run.
+        The rows are read again for the curves of the run and for the certificate, which is kept as `certificate`.
 
         Parameters
         ----------
@@ -340,7 +339,7 @@ class Model:
         import_module(PACKAGE).report(self, path, data)
 
     def predictions(self, z: np.ndarray) -> np.ndarray:
-        """Return the predictions that belong to margins: labels, or numbers for a regression."""
+        """Return the predictions given by margins: labels, or numbers for a regression."""
         if self.labels is None:
             return each_mean(self.learner.loss, z[:, 0])
         return typed_labels(self.labels, self.preparation.get("labels", "text"))[chosen_codes(z)]
@@ -351,7 +350,7 @@ class Model:
         Parameters
         ----------
         data : object
-            The rows as they are before they are prepared: anything that `hindsight.open_source` reads.
+            The raw rows: anything that `hindsight.open_source` reads.
         y : array-like or None, default=None
             The targets of rows in memory; None takes the column that the model learnt.
         **options
@@ -383,7 +382,7 @@ class Model:
 
 
 def margins(weights: np.ndarray, X: Any, bias: float, names: Sequence[Any] | None = None) -> np.ndarray:
-    """Return the margins of rows, summed in the same order as when learning.
+    """Return the margins of rows, summed in the same order as during learning.
 
     Parameters
     ----------
@@ -439,7 +438,7 @@ def open_model(path: str) -> Model:
 
 
 def model_of(path: str, found: Any, versions: dict[str, str]) -> Model:
-    """What a file holds as a model; see `open_model`."""
+    """The content of a file as a model; see `open_model`."""
     if isinstance(found, Model):
         return found
     runs = getattr(found, "runs_", None)
@@ -466,7 +465,7 @@ def model_of(path: str, found: Any, versions: dict[str, str]) -> Model:
 
 
 def describe_model(model: Model) -> str:
-    """The learner of a model, and which weights predict, in one line."""
+    """The learner of a model, and the weights used for prediction, in one line."""
     from .plan import describe_learner
 
     mean = "" if model.average is None else f", mean of the weights {model.average} each step"
@@ -474,17 +473,17 @@ def describe_model(model: Model) -> str:
 
 
 def link_of(model: Model) -> str:
-    """The name of the link through which the loss of a model predicts; "identity" where it says nothing."""
+    """The name of the link of a model's loss; "identity" if the loss does not define one."""
     return getattr(model.learner.loss, "link", None) or "identity"
 
 
 def has_probability(model: Model) -> bool:
-    """Whether a margin gives, through the link, the probability of the second of two labels."""
+    """Whether the link maps a margin to the probability of the second of two labels."""
     return has_probabilities(model) and len(model.runs) == 1
 
 
 def has_probabilities(model: Model) -> bool:
-    """Whether margins give, through the link, probabilities of the labels; those of several are scaled to sum to 1."""
+    """Whether the link maps margins to probabilities of the labels; those of several labels are scaled to sum to 1."""
     return model.labels is not None and model.learner.targets == "unit" and link_of(model) != "identity"
 
 
@@ -494,7 +493,7 @@ def feature_name(model: Model, j: int) -> str:
 
 
 def to_portable(model: Model) -> dict[str, Any]:
-    """A model as plain values: prediction = link(weights . x + intercept), or the label that the margins give.
+    """A model as plain values: prediction = link(weights · x + intercept), or the label chosen by the margins.
 
     Parameters
     ----------
@@ -504,9 +503,9 @@ def to_portable(model: Model) -> dict[str, Any]:
     Returns
     -------
     dict
-        Numbers, text, lists and dicts, ready for JSON. Under "outputs" there is one entry per run with its weights by
-        name, those that are 0 left out; "decide" says whether the prediction is a "value", the "sign" of the margin, or
-        the "argmax" over the labels.
+        Numbers, text, lists and dicts, ready for JSON. "outputs" has one entry per run with its nonzero weights by
+        name; "decide" says whether the prediction is a "value", the "sign" of the margin, or the "argmax" over the
+        labels.
     """
     decide = "value"
     if model.labels is not None:

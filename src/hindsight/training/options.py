@@ -1,7 +1,7 @@
-"""The options of learning, each declared once: which rows, which learner, which results.
+"""The options of learning, each declared once: rows, learners and results.
 
-The command ``hindsight learn`` makes its options from these records, `hindsight.learn` takes the same names as
-keywords, and a service is started with some of them. Nothing that takes time to import is imported here.
+The command ``hindsight learn`` derives its options from these records, `hindsight.learn` takes the same names as
+keywords, and services use some of them. This module imports nothing that is slow to import.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ class Spelling(NamedTuple):
     Parameters
     ----------
     help : str
-        What it is; names in braces stand for those of a table, which are filled in when the help is printed.
+        The help text; a name in braces stands for the entries of a table, filled in when the help is printed.
     names : tuple of str
-        What it is called; empty after the field.
+        Names on the command line; if empty, the name follows from the field.
     read : callable or None
-        Makes the value of the text; None where the text is of the field's own type.
+        Converts the text to a value; None leaves that to the type of the field.
     several : bool
         Whether it may be given several times.
     argument : bool
-        Whether it is an argument, which must be given, rather than an option.
+        Whether it is a required argument rather than an option.
     more : dict
-        Further parameters of `typer.Option`, as `metavar` and `min`.
+        Further parameters of `typer.Option`, such as `metavar` and `min`.
     """
 
     help: str
@@ -56,7 +56,7 @@ def option(
 
 
 def spelling(of: Field[Any]) -> Spelling:
-    """How the command spells the option that a field declares."""
+    """The spelling of the option that a field declares."""
     found: Spelling = of.metadata["spelling"]
     return found
 
@@ -86,7 +86,7 @@ def separator_of(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The parts of ``A,B,C``, of which one may be empty."""
+    """The parts of ``A,B,C``, which may include an empty one."""
     return [word.strip() for word in text.split(",")]
 
 
@@ -104,7 +104,7 @@ def rates_of(text: str) -> list[float]:
 
 
 def part_of(text: str) -> float:
-    """The part that a number of per cent is."""
+    """A percentage as a fraction."""
     try:
         part = float(text) / 100.0
     except ValueError:
@@ -193,7 +193,7 @@ class RowOptions:
 
 @dataclass(frozen=True)
 class LearnerOptions:
-    """Which learner, or several, with which settings; `more` are options of the learner by name, declared or not."""
+    """The learners and their settings; `more` are options of the learner by name, declared or not."""
 
     title: ClassVar = "Learner"
     own: ClassVar = (
@@ -237,7 +237,7 @@ class LearnerOptions:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options that only some learners take, where they were given."""
+        """The options given that only some learners take."""
         apart = (*self.own, "power", "more")
         some = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart}
         given = {name: value for name, value in some.items() if value is not None}
@@ -251,7 +251,7 @@ class LearnerOptions:
         return [self.eta]
 
     def one_eta(self) -> float | None:
-        """The rate, where there can be one only; an OptionError for several."""
+        """The single rate; an OptionError if there are several."""
         if self.etas is not None and len(self.etas) != 1:
             shown = ",".join(f"{eta:g}" for eta in self.etas)
             raise OptionError("eta", f"must be a number above 0; got {shown!r}")
@@ -260,7 +260,7 @@ class LearnerOptions:
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """What to compute beside the model, what to print, and the files to write; None where one is not wanted."""
+    """What to compute besides the model, what to print, and the files to write; None for a file not wanted."""
 
     title: ClassVar = "Results"
 
@@ -289,29 +289,29 @@ class ResultOptions:
 
     @property
     def quiet(self) -> bool:
-        """Whether no line for people is printed beside the result."""
+        """Whether to print nothing but the result."""
         return self.progress in ("none", "json")
 
     @property
     def written(self) -> list[str]:
-        """What was written in the end, in words."""
+        """A description of the files written at the end."""
         paths = {"model": self.save, "report": self.report}
         return [f"{what}: {path}" for what, path in paths.items() if path is not None]
 
     @property
     def certifies(self) -> bool:
-        """Whether certificates are made, for themselves or for the report."""
+        """Whether certificates are computed, as a result or for the report."""
         return self.certify or self.report is not None
 
     @property
     def digest(self) -> bool:
-        """Whether the SHA-256 of what is read is kept."""
+        """Whether to compute the SHA-256 of the data read."""
         return self.save is not None or self.checkpoint is not None
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where to learn, if not in this process."""
+    """The cluster to learn on, if not in this process."""
 
     title: ClassVar = "Cluster"
 

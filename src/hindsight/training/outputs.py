@@ -38,7 +38,7 @@ REPLACED = ("save", "report")  # those that are written at the end, atomically
 
 
 class WrittenFile(TypedDict):
-    """How much of a file was written: its bytes, and their SHA-256."""
+    """The number of bytes written to a file, and their SHA-256."""
 
     length: Count
     digest: str
@@ -52,7 +52,7 @@ class CheckpointContent(TypedDict):
 
 
 def check_files(results: ResultOptions, data: Any) -> None:
-    """Raise a ValueError of one line if a file cannot be written where it is to be, or would destroy another.
+    """Raise a one-line ValueError if a file cannot be written at its place, or would overwrite another.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def check_files(results: ResultOptions, data: Any) -> None:
 
 
 def newest_checkpoint(results: ResultOptions) -> dict[str, Any] | None:
-    """The checkpoint to resume from, if any; a ValueError where there is none, or one that would be overwritten."""
+    """The checkpoint to resume from, if any; a ValueError if it is missing, or would be overwritten."""
     if results.checkpoint is None:
         return None
     from ..storage import checkpoint
@@ -95,7 +95,7 @@ def newest_checkpoint(results: ResultOptions) -> dict[str, Any] | None:
 
 
 def check_checkpoint(results: ResultOptions, found: dict[str, Any]) -> None:
-    """Refuse a checkpoint that does not say how much of each file was written, or that knows nothing of one."""
+    """Raise an error if a checkpoint does not record, for each file, how much of it was written."""
     check_value("a checkpoint", found, CheckpointContent)
     files, done = found["files"], found["state"].get("rows_done", 0)
     for name in FILES:
@@ -108,12 +108,12 @@ def check_checkpoint(results: ResultOptions, found: dict[str, Any]) -> None:
 
 
 def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
-    """Raise an OptionError if a file to be written is one that is read, or another to be written, or a link to it.
+    """Raise an OptionError if a file to be written is also an input or another output, or a link to one.
 
     Parameters
     ----------
     outputs : mapping of str to str or None
-        Where each option writes; None where it does not.
+        The path that each option writes to, or None.
     *inputs : object
         What is read: paths, lists of paths, folders, ``"-"`` for standard input; anything else is in memory.
     """
@@ -140,7 +140,7 @@ def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
 
 
 def identity(path: str | os.PathLike[str]) -> tuple[Any, ...]:
-    """What is equal for all names of a file: links of either kind, and those of one that is not there yet."""
+    """A key that is equal for all names of a file: hard links, symbolic links, and names of a file not yet made."""
     try:
         found = os.fstat(0) if path == "-" else os.stat(path)
     except (OSError, ValueError):
@@ -149,7 +149,7 @@ def identity(path: str | os.PathLike[str]) -> tuple[Any, ...]:
 
 
 def is_special(path: str) -> bool:
-    """Whether there is a pipe, a device or the like: something that is neither a regular file nor a folder."""
+    """Whether the path exists and is neither a regular file nor a folder, but a pipe, a device or the like."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
@@ -158,14 +158,14 @@ def is_special(path: str) -> bool:
 
 
 def check_destination(path: str, replaced: bool = False) -> None:
-    """Raise a ValueError of one line if a file cannot be written at `path`; nothing is left there.
+    """Raise a one-line ValueError if a file cannot be written at `path`; nothing is left there.
 
     Parameters
     ----------
     path : str
         Where the file is to be.
     replaced : bool, default False
-        Whether a file that is there will be replaced by a new one, rather than opened and overwritten.
+        Whether an existing file will be replaced by a new one, rather than opened and overwritten.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
@@ -191,7 +191,7 @@ def check_destination(path: str, replaced: bool = False) -> None:
 
 
 def check_folder(path: str) -> None:
-    """Raise a ValueError of one line if files cannot be written in a folder, which may have to be made first."""
+    """Raise a one-line ValueError if files cannot be written in a folder, which may not exist yet."""
     folder = os.path.realpath(path)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
@@ -203,7 +203,7 @@ def check_folder(path: str) -> None:
 
 
 class ResumableFile:
-    """A file of CSV or JSON lines that grows, and that can be cut back to what it was at a checkpoint.
+    """A growing file of CSV or JSON lines that can be truncated to its content at a checkpoint.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ class ResumableFile:
     header : iterable of str
         The names of its columns.
     kept : dict or None, default None
-        What `flush` returned: the bytes to keep of the file that is there; None starts a new one.
+        What `flush` returned: the part of the existing file to keep. None starts a new file.
     """
 
     def __init__(self, path: str, header: Iterable[str], kept: Mapping[str, Any] | None = None) -> None:
@@ -233,7 +233,7 @@ class ResumableFile:
             raise
 
     def _continue(self, kept: Mapping[str, Any]) -> None:
-        """Keep what was there at a checkpoint, if it is still there."""
+        """Truncate the file to its content at the checkpoint; an error if that has changed."""
         with self._one_line():
             while self.length < kept["length"]:
                 block = self.file.read(min(1 << 20, kept["length"] - self.length))
@@ -260,7 +260,7 @@ class ResumableFile:
         self.sum.update(data)
 
     def flush(self) -> dict[str, Any]:
-        """The length of the file and its SHA-256, once all of it is on disk."""
+        """Sync the file to disk; returns its length and SHA-256."""
         with self._one_line():
             self.file.flush()
             sync(self.file.fileno())
@@ -280,14 +280,14 @@ class ResumableFile:
 
 
 def as_csv(records: Iterable[Iterable[Any]]) -> str:
-    """Records of CSV; numbers so that they read back to the same bits."""
+    """Records as CSV; numbers are written so that they read back bit for bit."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerows(records)
     return out.getvalue()
 
 
 def as_lines(header: list[str], records: Iterable[Iterable[Any]], finite: bool = False) -> str:
-    """Records as JSON objects, one per line; null for a number that is not `finite`, text for what JSON has not."""
+    """Records as JSON lines; null for a number that is not `finite`, text for values that JSON lacks."""
     rows = (dict(zip(header, each, strict=True)) for each in records)
     if not finite:
         from ..formatting import _plain
@@ -297,7 +297,7 @@ def as_lines(header: list[str], records: Iterable[Iterable[Any]], finite: bool =
 
 
 class ParquetFile:
-    """A Parquet file that grows; it cannot be continued, and is whole only once it is closed."""
+    """A growing Parquet file; it cannot be resumed, and is complete only when closed."""
 
     def __init__(self, path: str, header: Iterable[str]) -> None:
         self.path, self.header = path, list(header)
@@ -318,7 +318,7 @@ class ParquetFile:
             raise ValueError(f"{self.path}: cannot be written: {error.strerror or error}") from None
 
     def flush(self) -> dict[str, Any]:
-        """Nothing can be said of it before its end."""
+        """Return an empty record, because a Parquet file cannot be resumed."""
         return {"length": 0, "digest": ""}
 
     def close(self) -> None:
@@ -361,7 +361,7 @@ class Outputs:
             raise
 
     def add(self, chunk: PlayedChunk) -> None:
-        """Write what some rows gave."""
+        """Write the results of some rows."""
         if "rejects" in self.files and chunk.rejects:
             self.files["rejects"].add(chunk.rejects)
         if "predictions" in self.files and len(chunk.y):
@@ -369,14 +369,14 @@ class Outputs:
             self.files["predictions"].add(zip(*map(listed, columns), strict=True))
 
     def write_checkpoint(self, state: TrainingState) -> None:
-        """Write a checkpoint, where there is a folder for it."""
+        """Write a checkpoint if there is a folder for it."""
         if self.folder is not None:
             from ..storage import checkpoint
 
             checkpoint.write(self.folder, {"files": self.flush(), "state": state.to_checkpoint()})
 
     def flush(self) -> dict[str, dict[str, Any]]:
-        """The length of each file and its SHA-256, once all of it is on disk."""
+        """Sync all files to disk; returns the length and SHA-256 of each."""
         return {name: file.flush() for name, file in self.files.items()}
 
     def close(self) -> None:
@@ -386,20 +386,20 @@ class Outputs:
 
 
 def in_odds(state: TrainingState, runs: list[Run]) -> bool:
-    """Whether the margins give the probability of the second of two labels."""
+    """Whether margins give the probability of the second of two labels."""
     learner = runs[0].learner
     return state.labels is not None and len(runs) == 1 and learner.targets == "unit" and learner.loss.link == "logistic"
 
 
 def targets_as_read(state: TrainingState, chunk: PlayedChunk) -> list[Any]:
-    """The targets: numbers, or labels; None where a row has none."""
+    """The targets: numbers or labels, None if a row has none."""
     gone = np.zeros(len(chunk.y), bool) if chunk.weight is None else chunk.unlabelled
     values = chunk.y.tolist() if chunk.codes is None or state.labels is None else [state.labels[c] for c in chunk.codes]
     return [None if absent else value for value, absent in zip(values, gone.tolist(), strict=True)]
 
 
 def predicted(state: TrainingState, z: np.ndarray, half: np.ndarray | None = None) -> dict[str, Any]:
-    """Columns by name: for each learner what its margins predict; and intervals of that half width, if any."""
+    """Columns by name: the predictions of each learner, and intervals of half width `half`, if any."""
     each, out = len(state.runs[0]), dict[str, Any]()
     names = [""] if len(state.runs) == 1 else short_names([runs[0].learner for runs in state.runs])
     for k, (runs, name) in enumerate(zip(state.runs, names, strict=True)):
@@ -413,7 +413,7 @@ def predicted(state: TrainingState, z: np.ndarray, half: np.ndarray | None = Non
 def predictions(
     loss: Any, labels: list[str] | None, z: np.ndarray, half: Any = None, *, odds: bool = False
 ) -> dict[str, Any]:
-    """Columns by name: what margins predict through the link, or the label that they choose.
+    """Columns by name: the predictions of margins through the link, or the labels that they choose.
 
     Parameters
     ----------
@@ -424,9 +424,9 @@ def predictions(
     z : ndarray of shape (n_rows, n_runs)
         The margins.
     half : float, ndarray or None, default None
-        Half the width of intervals: both ends are columns then, or the labels of a set.
+        Half the width of intervals, which adds columns with both ends, or with the labels of a set.
     odds : bool, default False
-        Whether the probability of the second of two labels is a column.
+        Whether to add a column with the probability of the second of two labels.
     """
     from ..online.margins import each_mean
 

@@ -1,4 +1,4 @@
-"""What was asked for: the data, the learners, and how rows are read and chosen."""
+"""The plan of a run: the data, the learners, and how rows are read and selected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ONCE = "rows from standard input can be read only once"
 
 @dataclass(frozen=True)
 class Plan:
-    """What to learn from which rows: plain values only, so that a resumed run can be checked against the first one.
+    """What to learn from which rows, in plain values, so that a resumed run can be compared with the original.
 
     Parameters
     ----------
@@ -55,13 +55,13 @@ class Plan:
     reading : dict, default {}
         Parameters of `hindsight.open_source`.
     intercept : bool, default True
-        Whether a constant coordinate 1 joins every row.
+        Whether to append a constant 1 to every row.
     passes : int, default 1
-        How often the rows are read.
+        The number of passes over the rows.
     scale : str, default "none"
         How rows are scaled before they are played: a key of `hindsight.rows.scaling.SCALES`.
     labels : tuple of str or None, default None
-        The labels; None takes those that are found.
+        The labels; None takes those found in the data.
     limit : int or None, default None
         The number of rows to take in each pass; None takes all.
     sample : float or None, default None
@@ -71,9 +71,9 @@ class Plan:
     seed : int, default 0
         Seed in [0, 2^64) of `sample` and `shuffle`.
     digest : bool, default False
-        Whether to compute the SHA-256 of what is read.
+        Whether to compute the SHA-256 of the data read.
     interval : float or None, default None
-        The part of rows that ranges of predictions, or sets of labels, are to cover; None makes none.
+        The fraction of rows that prediction intervals, or sets of labels, should cover; None makes none.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Plan:
     def from_options(
         cls, rows: RowOptions, learner: LearnerOptions, *, rejects: bool = False, digest: bool = False
     ) -> Plan:
-        """The plan that options of the command ask for."""
+        """The plan according to the options of the command."""
         for name in ("rounds", "lipschitz"):
             if getattr(learner, name) is not None:
                 raise OptionError(name, f"is an option of {', '.join(BATCH_LEARNERS)}")
@@ -121,7 +121,7 @@ class Plan:
 
     @classmethod
     def of_one_learner(cls, options: Mapping[str, Any], of_rows: Collection[str] = ROW_OPTIONS) -> Plan:
-        """The plan of one learner at one rate, from options by name; those of neither rows nor runs are the learner's.
+        """The plan of one learner at one rate, from options by name; unknown ones are passed to the learner.
 
         `of_rows` are the options of rows that may be given.
         """
@@ -135,7 +135,7 @@ class Plan:
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any], data: Any) -> Plan:
-        """The plan whose `settings` these are, over other data; a ModelError where they are none."""
+        """The plan with these `settings` over other data; a ModelError if they are invalid."""
         given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()}
         given.setdefault("interval", None)
         known = {f.name for f in fields(cls)} - {"digest"}
@@ -151,7 +151,7 @@ class Plan:
         return cls(**given | {"data": data})
 
     def settings(self) -> dict[str, Any]:
-        """Every field that decides the result, as plain values; without an interval where none was asked for."""
+        """Every field that affects the result, as plain values; the interval only if one was asked for."""
         apart = ("digest",) if self.interval is not None else ("digest", "interval")
         out = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart} | {"data": self.where}
         out = {
@@ -162,7 +162,7 @@ class Plan:
 
     @property
     def where(self) -> Any:
-        """The data as plain values: paths, or what kind of object it is."""
+        """The data as plain values: paths, or the kind of object."""
         if isinstance(self.data, os.PathLike):
             return os.fspath(self.data)
         if isinstance(self.data, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in self.data):
@@ -174,7 +174,7 @@ class Plan:
         return [LEARNERS[name].make(**options) for name, options in self.learners]
 
     def begin(self, features: int, count: int) -> list[list[Run]]:
-        """For each learner so many new runs."""
+        """Return `count` new runs for each learner."""
         runs = [[each.begin(features, self.intercept) for _ in range(count)] for each in self.make()]
         if self.interval is not None:
             from ..online.coverage import cover
@@ -185,7 +185,7 @@ class Plan:
         return runs
 
     def classify(self) -> bool:
-        """Whether targets are labels; a ValueError where some learners want labels and others numbers."""
+        """Whether targets are labels; a ValueError if some learners need labels and others numbers."""
         kinds = {
             LEARNERS[name].task == "classify" or learner.targets in ("sign", "unit")
             for (name, _), learner in zip(self.learners, self.make(), strict=True)
@@ -200,9 +200,9 @@ class Plan:
         return not (isinstance(self.data, str) and self.data == "-")
 
     def open(self, look_at_all: bool = False, **more: Any) -> Source:
-        """The source, from its beginning; what the columns of a table hold may be found by looking at all rows.
+        """Open the source; with `look_at_all`, the types of a table's columns are inferred from all rows.
 
-        `more` are parameters of `open_source` that go before those of the plan.
+        `more` are parameters of `open_source` that override those of the plan.
         """
         labels = None if not self.learners or self.classify() else False
         if isinstance(self.data, str) and self.data.startswith("sample:"):
@@ -226,7 +226,7 @@ class Plan:
         return form
 
     def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
-        """The rows of the source that are to be taken, after the position `start`."""
+        """The chunks of the source with the selected rows, after the position `start`."""
         if not self.shuffle:
             return self._taken(source, start)
         from .shuffle import shuffled
@@ -240,14 +240,14 @@ class Plan:
 def choose_learners(
     names: Sequence[str], etas: Sequence[float] | None = None, options: dict[str, Any] | None = None
 ) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Every named learner at every rate, each with those of the options that it takes.
+    """Combine every named learner with every rate, and with those of the options that it takes.
 
     Parameters
     ----------
     names : sequence of str
         Names in the table of learners.
     etas : sequence of float or None, default None
-        The rates; None is each learner's default.
+        The rates; None uses each learner's default.
     options : dict or None, default None
         Further options by name, as ``{"loss": "hinge"}``.
 
@@ -316,7 +316,7 @@ def check_choice(option: str, value: str, choices: Collection[str]) -> None:
 
 
 class Opened:
-    """A source and its chunks, of which the first with rows may be looked at before it is learnt.
+    """A source and its chunks; the first chunk with rows can be inspected before it is learnt.
 
     Parameters
     ----------
@@ -328,9 +328,9 @@ class Opened:
     Attributes
     ----------
     chunks : iterator of Chunk
-        The rows that are taken, from the first on; in the order of the source where it can be read again.
+        The selected rows, from the first on; in the order of the source if it can be read again.
     width : int
-        The columns of the source before the first chunk.
+        The number of columns of the source before the first chunk.
     """
 
     def __init__(self, plan: Plan, source: Source) -> None:
@@ -338,7 +338,7 @@ class Opened:
         self.chunks = (replace(plan, shuffle=False) if source.reread else plan).chunks(source)
 
     def first(self) -> Chunk | None:
-        """The first chunk with rows, which stays among `chunks`; None where there is none."""
+        """The first chunk with rows, which remains in `chunks`; None if there is none."""
         head: list[Chunk] = []
         while not (head and len(head[-1])) and (chunk := next(self.chunks, None)) is not None:
             head.append(chunk)
@@ -347,10 +347,10 @@ class Opened:
 
 
 def choose_loss(plan: Plan) -> tuple[Plan, list[str], Opened | None]:
-    """The plan with a loss for each learner that leaves it to the targets of the first rows; and what to say.
+    """Choose the loss, by the first targets, of learners that leave it open; returns the plan, notes, and the source.
 
-    Text, or two values, are labels, for the log loss; other numbers are numbers, for the square loss. Last comes the
-    source that was opened to look at them, whose rows may still be learnt: it takes labels too.
+    Targets that are text or have two values are labels and get the log loss; other targets get the square loss. The
+    source was opened to inspect the targets; its rows can still be learnt, and it accepts labels too.
     """
     unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
     opened: Opened | None = None
@@ -372,22 +372,22 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str], Opened | None]:
 
 
 def leaves_loss(name: str, options: dict[str, Any]) -> bool:
-    """Whether the loss of a learner of the table is left to the targets: it has the option, and nothing was said."""
+    """Whether the loss of a learner depends on the targets, because it has the option and no loss was given."""
     option = inspect.signature(LEARNERS[name].make).parameters.get("loss")
     given = options.get("loss", None if option is None else option.default)
     return given == "auto" or ("loss" not in options and given == "square")
 
 
 def as_numbers(plan: Plan) -> Plan:
-    """The plan with the square loss for each learner that leaves its loss to the targets."""
+    """The plan with the square loss for each learner whose loss depends on the targets."""
     learners = ((n, o | {"loss": "square"} if leaves_loss(n, o) else o) for n, o in plan.learners)
     return replace(plan, learners=tuple(learners))
 
 
 def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
-    """The different targets of the first rows, of as many as it takes to meet two; of standard input, what is there.
+    """The distinct targets of the first rows, read until there are two; of standard input, of the rows available.
 
-    With them the source, unless more than its first chunk was read.
+    The source is returned with them, unless more than its first chunk was read.
     """
     peek = replace(plan, learners=(), shuffle=False)
     if plan.reread:
@@ -406,7 +406,7 @@ def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
 
 
 def values_until_two(plan: Plan, source: Source) -> np.ndarray:
-    """The different targets of the rows up to the chunk in which a second one is met."""
+    """The distinct targets up to the chunk in which a second one appears."""
     found = different_targets([])
     for chunk in limited(source, plan.chunks(source), plan.limit):
         found = different_targets([found, targets_of(chunk)])
@@ -418,7 +418,7 @@ def values_until_two(plan: Plan, source: Source) -> np.ndarray:
 
 
 def different_targets(targets: list[np.ndarray]) -> np.ndarray:
-    """The different values among targets, without those that are missing; all as text where some are text."""
+    """The distinct targets that are not missing; all as text if some are text."""
     return np.unique(np.concatenate(alike([y[labelled(y)] for y in targets if len(y)] or [np.zeros(0)])))
 
 
@@ -450,9 +450,9 @@ def describe_learner(learner: Learner) -> str:
 
 
 def describe_cells(runs: Sequence[Any], names: Sequence[Any] | None) -> str:
-    """The columns and pairs whose cells move predictions most, and how far on average; empty without cells.
+    """The columns and pairs whose cells affect predictions most, with their mean effect; empty without cells.
 
-    Of several runs the mean is taken.
+    The effects of several runs are averaged.
     """
     if getattr(runs[0], "cells", None) is None:
         return ""
@@ -465,7 +465,7 @@ def describe_cells(runs: Sequence[Any], names: Sequence[Any] | None) -> str:
 
 
 def short_names(learners: Sequence[Learner]) -> list[str]:
-    """Each of several learners in a few words, by its number.
+    """Short, numbered names of several learners.
 
     Examples
     --------
@@ -487,5 +487,5 @@ def penalties_of(learner: Learner) -> tuple[float, ...]:
 
 
 def part_name(part: Any) -> str:
-    """The name of a loss, an update or a geometry: its own, otherwise that of its class."""
+    """The name of a loss, an update or a geometry, or of its class if it has none."""
     return str(getattr(part, "name", type(part).__name__.lower()))

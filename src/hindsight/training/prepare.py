@@ -1,7 +1,7 @@
-"""Rows made ready to be played, for learning, certifying and predicting alike.
+"""Preparation of rows, shared by learning, certifying and predicting.
 
-A row is taken or not (`sampled`, `limited`), its columns are those of the run, it is scaled, and its target becomes
-what each run takes (`Preparation.prepare`). Whoever reads rows again reads them through this module.
+Rows are selected (`sampled`, `limited`), their columns are matched to those of the run, values are scaled, and targets
+converted for each run (`Preparation.prepare`). All code that reads rows again uses this module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SMALL = 1 << 28  # bytes of rows that are held in memory rather than read again
 
 
 class PreparedChunk(NamedTuple):
-    """Rows as they are played.
+    """Rows prepared for the runs.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class PreparedChunk(NamedTuple):
     y : ndarray
         The targets as they were read.
     codes : ndarray or None
-        The label of each row, by its number; None where targets are numbers.
+        The index of each row's label; None if targets are numbers.
     targets : list of ndarray
-        For each run its targets.
+        The targets for each run.
     weight : ndarray or None
         The importance of each row; None is 1.
     """
@@ -68,7 +68,7 @@ class PreparedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the rows of a source become rows as they are played.
+    """How the rows of a source are prepared for the runs.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ class Preparation:
     labels : list of str or None
         The labels in the order of their numbers; None where targets are numbers.
     scale : dict or None
-        What `hindsight.rows.scaling.scaled` needs; None leaves rows as they are.
+        The parameters of `hindsight.rows.scaling.scaled`; None does not scale.
     source_state : dict or None
-        Which feature has which column; None is the order in which they are met.
+        The mapping of features to columns; None uses the order of first appearance.
     follows : bool, default False
-        Whether the rows follow those that `source_state` is of, as if they had come in one stream.
+        Whether the rows continue the stream that `source_state` describes.
     """
 
     plan: Plan
@@ -91,7 +91,7 @@ class Preparation:
     follows: bool = False
 
     def open(self) -> Source:
-        """The source from its beginning, with each feature at its column."""
+        """Open the source, with each feature at its column."""
         source = self.plan.open()
         if self.source_state is not None:
             try:
@@ -101,7 +101,7 @@ class Preparation:
         return source
 
     def prepare(self, chunk: Chunk, runs: Sequence[Sequence[Run]]) -> PreparedChunk:
-        """The rows of a chunk, with targets for all runs of each learner."""
+        """Prepare the rows of a chunk, with targets for all runs of each learner."""
         y = targets_of(chunk)
         if self.labels is None and y.dtype.kind == "U":
             raise DisprovedError(f"{self.plan.data}: a target is not a number")
@@ -112,13 +112,13 @@ class Preparation:
         return PreparedChunk(scaled(chunk.X, self.scale), y, codes, targets, chunk.weight)
 
     def _targets_for(self, run: Run, y: np.ndarray, codes: np.ndarray | None) -> list[np.ndarray]:
-        """For each run of a learner, its targets: numbers, or labels as the loss takes them."""
+        """The targets for each run of a learner: numbers, or labels encoded for the loss."""
         if self.labels is None or codes is None:
             return [y]
         return targets_of_runs(codes, len(self.labels), run.learner.targets)
 
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
-        """One pass over the rows as the runs of one learner played them."""
+        """One pass over the rows as played by the runs of one learner."""
         source, width = self.open(), runs[0].features
         for chunk in limited(source, self.plan.chunks(source), self.plan.limit):
             if not len(chunk):
@@ -129,7 +129,7 @@ class Preparation:
             yield rows
 
     def data(self, runs: Sequence[Run]) -> list[Data]:
-        """The rows as played, for each run of a learner: in memory where they are few, else read again each time."""
+        """The rows as played, for each run of a learner; in memory if they are few, otherwise read again each time."""
         from ..rows.data import Data
 
         chunks, size = [], 0
@@ -153,12 +153,12 @@ class Preparation:
 
 
 def bytes_of(X: Any) -> int:
-    """The memory that rows and their targets take."""
+    """The memory used by rows and their targets, in bytes."""
     return int((X.nbytes if hasattr(X, "nbytes") else X.data.nbytes + X.indices.nbytes) + X.shape[0] * 8)
 
 
 def alike(targets: list[np.ndarray]) -> list[np.ndarray]:
-    """The targets of chunks, all as text where some are text."""
+    """The targets of chunks, all as text if some are text."""
     if any(y.dtype.kind == "U" for y in targets):
         return [label_text(y) if y.dtype.kind == "f" else y for y in targets]
     return targets
@@ -175,13 +175,13 @@ class AllRows(NamedTuple):
     X : ndarray or csr_matrix
         The rows.
     y : ndarray
-        The targets as they were read: numbers, or text if one of them is not a number.
+        The targets as read: numbers, or text if one of them is not a number.
     weight : ndarray or None
         The importance of each row; None is 1.
     names : list of str
         The names of the features.
     place : callable
-        Where the row of a number stands, as "rows.csv, line 3".
+        Gives the place of a row by its index, such as "rows.csv, line 3".
     """
 
     X: Any
@@ -192,12 +192,12 @@ class AllRows(NamedTuple):
 
 
 def read_all(plan: Plan) -> AllRows:
-    """All rows that a plan takes, in memory and not scaled.
+    """Read all rows that a plan selects into memory, without scaling.
 
     Parameters
     ----------
     plan : Plan
-        Which rows to read, and how. With no `learners` the targets are read as they are.
+        Which rows to read, and how. Without `learners`, targets are returned as read.
 
     Returns
     -------
@@ -248,7 +248,7 @@ PACE = ("chunk", "ahead", "digest")
 
 
 def check_reading(options: Any) -> dict[str, Any]:
-    """The options of reading that a file gives, without those of the pace; a ModelError where one is none."""
+    """The reading options stored in a file, without those that only affect speed; a ModelError if one is invalid."""
     want(isinstance(options, dict), "the options of reading must be a mapping")
     kinds: dict[str, Any] = annotations_of(RowOptions) | {"missing": str, "zero_based": bool}
     kinds |= {"labels": bool | None, "rejects": bool}
@@ -265,7 +265,7 @@ def check_reading(options: Any) -> dict[str, Any]:
 
 
 class TableDecisions(TypedDict):
-    """What was decided about the columns of a table."""
+    """The decisions about the columns of a table."""
 
     columns: list[dict[str, Any]]
     decimal: Literal[".", ","]
@@ -273,7 +273,7 @@ class TableDecisions(TypedDict):
 
 
 class SourceState(TypedDict, total=False):
-    """How a source numbers its features: by names, by a count of columns, or by a hash."""
+    """How a source numbers its features: by name, by index, or by hash."""
 
     names: list[str]
     spaces: list[str]
@@ -287,7 +287,7 @@ class SourceState(TypedDict, total=False):
 
 
 def check_source_state(state: Any, features: int) -> None:
-    """Refuse what is not how a source numbers so many features."""
+    """Raise a ModelError unless this is a valid numbering of `features` features."""
     check_value("how the features are numbered", state, SourceState | None)
     if state is None:
         return
@@ -302,7 +302,7 @@ def check_source_state(state: Any, features: int) -> None:
 
 
 def check_table(table: TableDecisions) -> None:
-    """Refuse what are not decisions about the columns of a table."""
+    """Raise a ModelError unless these are decisions about the columns of a table."""
     from ..sources.tables.decisions import TYPES, ColumnDecision
 
     fields = {field.name for field in dataclasses.fields(ColumnDecision)}
@@ -316,7 +316,7 @@ def check_table(table: TableDecisions) -> None:
 
 
 def check_preparation(model: Model) -> dict[str, Any]:
-    """How the rows of a model from a file were prepared; a ModelError where it is not told as it must be."""
+    """The validated preparation of a loaded model's rows; a ModelError if it is invalid."""
     made = model.preparation
     if made:
         want(made.get("kind") in ("dense", "sparse"), "the kind of rows must be dense or sparse")
@@ -331,7 +331,7 @@ def check_preparation(model: Model) -> dict[str, Any]:
 
 
 def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
-    """Rows prepared as they were for learning, chunk by chunk.
+    """Yield rows prepared as for learning, chunk by chunk.
 
     Parameters
     ----------
@@ -347,7 +347,7 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
     X : ndarray or csr_matrix
         The rows with the model's features. A sparse feature that the model does not know is left out.
     place : callable
-        Where row i of the chunk stands.
+        Gives the place of row i of the chunk.
     """
     for X, chunk in rows_of_model(model, open_for_model(model, data, form), in_order_of(model, data)):
         yield X, chunk.place
@@ -356,22 +356,22 @@ def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterato
 def open_for_model(
     model: Model, data: Any, form: str | None = None, beside: Sequence[str] = (), **roles: Any
 ) -> Source:
-    """The source of rows that a model will predict, read as they were for learning.
+    """Open rows that a model will predict, reading them as for learning.
 
     Parameters
     ----------
     model : Model
         The model.
     data : object
-        Anything that `hindsight.open_source` reads, or ``"sample:NAME"``. The columns of an array that has as many
-        as the model are taken in their order, otherwise by name.
+        Anything that `hindsight.open_source` reads, or ``"sample:NAME"``. If an array has as many columns as the model
+        has features, they are used in order, otherwise by name.
     form : str or None, default None
         Its format; None goes by the name of the file.
     beside : sequence of str, default ()
-        Columns that are read apart from the rows: those without a feature of the model need not be numbers.
+        Columns that are read separately; they need not be numbers, unless they are features of the model.
     **roles
-        ``target``, ``weight`` and ``labels`` of `hindsight.open_source`; with a target, rows that were left out for
-        learning since a value was missing are left out here too.
+        ``target``, ``weight`` and ``labels`` of `hindsight.open_source`. With a target, rows with missing values are
+        skipped if they were skipped in learning.
     """
     made = check_preparation(model)
     target = roles.pop("target", None)
@@ -408,13 +408,13 @@ def rows_are_mappings(data: Any, form: str | None) -> bool:
 
 
 def format_of(path: str | os.PathLike[str], form: str | None) -> str | None:
-    """The format of a file: the one given, or what its name or its content shows."""
+    """The format of a file: the given one, or the one inferred from its name or content."""
     path = os.fspath(path)
     return form or file_format(path) or (found_format(path) if os.path.isfile(path) else None)
 
 
 def learnt_columns(model: Model) -> tuple[str | None, str | None]:
-    """The columns that held the targets and the weights for learning, as far as the model says so."""
+    """The columns of targets and weights used for learning, if the model records them."""
     reading = model.settings.get("reading")
     found = target_column(model.settings), reading.get("weight") if isinstance(reading, dict) else None
     target, weight = (name if isinstance(name, str) else None for name in found)
@@ -422,7 +422,7 @@ def learnt_columns(model: Model) -> tuple[str | None, str | None]:
 
 
 def target_column(settings: Mapping[str, Any]) -> Any:
-    """The column with the targets by the settings of a run, or that of their sample; None where none is named."""
+    """The target column in the settings of a run, or of its sample data; None if not named."""
     found, data = settings.get("target"), settings.get("data")
     if found is None and isinstance(data, str) and data.startswith("sample:"):
         with suppress(SourceError):
@@ -431,21 +431,21 @@ def target_column(settings: Mapping[str, Any]) -> Any:
 
 
 def has_feature_of(model: Model, column: str) -> bool:
-    """Whether a feature of the model is that column or one of its categories; taken to be so where none has a name."""
+    """Whether a column, or one of its categories, is a feature of the model; True if features have no names."""
     return model.names is None or any(name == column or name.startswith(f"{column}=") for name in model.names)
 
 
 def in_order_of(model: Model, data: Any) -> bool:
-    """Whether the data is an array in memory whose columns are the features of the model."""
+    """Whether the data is an array in memory with one column per feature of the model."""
     X = data[0] if isinstance(data, tuple) else data
     array = isinstance(X, np.ndarray) or hasattr(X, "tocsr")
     return array and X.ndim == 2 and bool(X.shape[1] == model.features)
 
 
 def rows_of_model(model: Model, source: Source, ordered: bool = False) -> Iterator[tuple[Any, Chunk]]:
-    """Rows with the features of a model, scaled as for learning, and the chunk that each part of them is from.
+    """Yield rows with the features of a model, scaled as for learning, each with its chunk.
 
-    Columns of sparse rows are found by name, unless they are `ordered` as those of the model.
+    Columns of sparse rows are matched by name, unless they are `ordered` like those of the model.
     """
     scale = check_preparation(model)["scale"]
     column = None if ordered or model.names is None else {name: j for j, name in enumerate(model.names)}
@@ -457,7 +457,7 @@ def rows_of_model(model: Model, source: Source, ordered: bool = False) -> Iterat
 
 
 def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:
-    """Sparse rows with every named feature moved to its column; features without one are left out."""
+    """Sparse rows with every feature moved to its column; features without a column are dropped."""
     from scipy.sparse import csr_matrix
 
     met, where = np.unique(X.indices, return_inverse=True)
@@ -473,9 +473,9 @@ def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], featur
 
 
 def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
-    """Chunks with each row taken with probability `part`. What is drawn for a row depends on its number alone.
+    """Select each row with probability `part`, depending only on the seed and the row's number.
 
-    So neither the sizes of chunks, nor another pass, nor resuming from a checkpoint change what is taken.
+    The selection therefore does not depend on the sizes of chunks, the pass, or resuming from a checkpoint.
     """
     for chunk in chunks:
         taken = np.flatnonzero(drawn(chunk.first, len(chunk), part, seed))
@@ -485,7 +485,7 @@ def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
 
 
 def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
-    """Which of so many rows from a number on are taken, each with probability `part`."""
+    """A mask of the rows selected among `rows` rows from number `first` on, each with probability `part`."""
     skip = first % 4  # of the four numbers that the generator makes at a time
     draws = np.random.Generator(np.random.Philox(key=seed).advance(first // 4)).random(skip + rows)
     return np.asarray(draws[skip:] < part)
@@ -494,9 +494,9 @@ def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
 def limited(
     source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0, known: int | None = None
 ) -> Iterator[Chunk]:
-    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no further one is read.
+    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no more chunks are read.
 
-    `known` is the number of columns before them; None is that of the source now.
+    `known` is the number of columns before them; None takes the source's current number.
     """
     if limit is None:
         yield from chunks
@@ -513,10 +513,10 @@ def limited(
 
 
 def cut(source: Source, chunk: Chunk, count: int, known: int) -> None:
-    """Keep the first rows of a chunk, and of it and its source no more than had been read up to the last of them.
+    """Truncate a chunk to its first rows, and its source to the state after the last of them.
 
-    So what is taken does not depend on where a chunk ends: neither bad rows nor names of features that stand after the
-    last row. `known` is the number of columns before the chunk.
+    Bad rows and names of features after that row are dropped, so the result does not depend on where chunks end.
+    `known` is the number of columns before the chunk.
     """
     if rejects := chunk.rejects:
         last = line_of(chunk.place(count - 1))
@@ -530,7 +530,7 @@ def cut(source: Source, chunk: Chunk, count: int, known: int) -> None:
 
 
 def line_of(place: str) -> int:
-    """The number at the end of where a row stands."""
+    """The number at the end of a row's place."""
     return int(place.rpartition(" ")[2])
 
 
@@ -542,7 +542,7 @@ def select(chunk: Chunk, rows: Any) -> None:
 
 
 def reindexed(text: Callable[[int], str], rows: np.ndarray) -> Callable[[int], str]:
-    """The text of row ``rows[i]`` as that of row i."""
+    """A function that gives for i the text of row ``rows[i]``."""
     return lambda i: text(int(rows[i]))
 
 
@@ -556,18 +556,18 @@ def targets_of(chunk: Chunk) -> np.ndarray:
 
 
 def labelled(y: np.ndarray) -> np.ndarray:
-    """Which rows have a target: the others, of weight 0, are NaN or empty text."""
+    """A mask of the rows with a target; the targets of the others, which have weight 0, are NaN or ""."""
     return np.asarray(~np.isnan(y) if y.dtype.kind == "f" else y != "")
 
 
 def labels_in(y: np.ndarray) -> set[str]:
-    """The labels, as text."""
+    """The labels as text."""
     found = np.unique(y[labelled(y)])
     return set((label_text(found) if found.dtype.kind == "f" else found).tolist())
 
 
 def in_order(labels: set[str]) -> list[str]:
-    """Labels by number where they are numbers, then by name."""
+    """Sort labels that are numbers by value, then the others by name."""
     return sorted(labels, key=lambda v: (not number(v), float(v) if number(v) else 0.0, v))
 
 
@@ -577,7 +577,7 @@ def number(text: str) -> bool:
 
 
 def check_labels(labels: list[str]) -> None:
-    """Refuse fewer than two labels, and so many that they must be numbers."""
+    """Raise an error for fewer than two labels, or for so many that the targets must be numbers."""
     if len(labels) < 2:
         raise ValueError(f"the target has one value only: {labels[0]!r}" if labels else "there is no row to learn from")
     if len(labels) > MANY:
@@ -585,7 +585,7 @@ def check_labels(labels: list[str]) -> None:
 
 
 def coded(labels: list[str], chunk: Chunk, raw: np.ndarray) -> np.ndarray:
-    """Which of the labels each row has."""
+    """The index of each row's label."""
     codes = encode_labels(raw, numbers_of(labels) if raw.dtype.kind == "f" else labels).astype(np.int64)
     codes[~labelled(raw)] = 0  # rows of weight 0
     if len(codes) and codes.min() < 0:

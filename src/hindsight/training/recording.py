@@ -1,6 +1,6 @@
-"""The course of a run, for its report: means of its losses along the way, a sample of its predictions, its confusions.
+"""Recording of a run for its report: curves of mean losses, a sample of predictions, and a confusion matrix.
 
-What is kept does not grow with the rows, and does not depend on the sizes of chunks.
+Memory does not grow with the number of rows, and the result does not depend on the sizes of chunks.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ LAST = 60  # rows that are shown with their intervals
 
 
 class Extremes(NamedTuple):
-    """The lowest or the highest mean of each piece, one column per series, and the round of each."""
+    """The lowest or highest mean in each piece and its round, one column per series."""
 
     better: np.ufunc
     value: np.ndarray
     at: np.ndarray
 
     def note(self, k: int, first: int, means: np.ndarray, new: bool) -> None:
-        """Take the means of rounds of piece k, from round `first` on, into account; `new`: they are its first."""
+        """Update piece k with the means of rounds from `first` on; `new` says that they are its first."""
         where = means.argmin(axis=0) if self.better is np.less else means.argmax(axis=0)
         found = means[where, np.arange(means.shape[1])]
         take = np.ones(found.size, bool) if new else self.better(found, self.value[k])
@@ -56,19 +56,19 @@ class Extremes(NamedTuple):
 
 
 class Course:
-    """Weighted sums of several series, followed round by round.
+    """Running weighted means of several series over the rounds.
 
-    The rounds are divided into pieces of one length, which doubles whenever there are more than `PIECES`. Of each piece
-    the sums at its end are kept, and the rounds at which the mean so far was lowest and highest.
+    The rounds are divided into pieces of equal length, which doubles whenever there are more than `PIECES`. Each piece
+    keeps the sums at its end, and the rounds at which the running mean was lowest and highest.
 
     Parameters
     ----------
     rounds : int
-        Rounds before the first that is followed.
+        The number of rounds before the first one recorded.
     weight : float
         Their weight.
     sums : ndarray of shape (n_series,)
-        The sums over them.
+        The sums of each series over those rounds.
     """
 
     def __init__(self, rounds: int, weight: float, sums: np.ndarray) -> None:
@@ -123,7 +123,7 @@ class Course:
         self.size, self.length = half, 2 * self.length
 
     def so_far(self, series: int) -> tuple[np.ndarray, np.ndarray]:
-        """The mean of a series after so many rounds, with its lowest and highest values; at most 2,000 points."""
+        """The running mean of a series by round, with its lowest and highest values; at most 2,000 points."""
         n = self.size
         points = {r: float(s[series]) / w for r, w, s in self.early}
         for extreme in self.extremes:
@@ -133,7 +133,7 @@ class Course:
         return rounds, np.array([points[r] for r in rounds.tolist()])
 
     def window(self, series: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """The mean of a series over a sliding window, a twentieth of the rounds or more: its length, and the curve."""
+        """The mean over a sliding window of at least a twentieth of the rounds; returns its length and the curve."""
         n = self.size
         k = max(1, min(-(-n // 20), n - 1), -(-20 // self.length))
         if n <= k:
@@ -157,14 +157,14 @@ def early_rounds(after: int, last: int) -> list[int]:
 
 
 class Sample:
-    """A simple random sample of rounds, drawn by their numbers: of the first so many, whatever the chunks.
+    """A simple random sample of the rounds so far, determined by their numbers and independent of chunks.
 
     Parameters
     ----------
     columns : int
-        How many numbers are kept of each round.
+        The number of values kept per round.
     limit : int, default SAMPLE
-        How many rounds are kept.
+        The number of rounds kept.
     """
 
     def __init__(self, columns: int, limit: int = SAMPLE) -> None:
@@ -185,12 +185,12 @@ class Sample:
         self.order, self.values = order, all_values
 
     def drawn(self) -> np.ndarray:
-        """The values, one row per round, in the order of their random numbers: the first ones are a sample too."""
+        """The values, one row per round, in random order, so that the first few are a sample as well."""
         return self.values[np.argsort(self.order)]
 
 
 def scrambled(numbers: np.ndarray) -> np.ndarray:
-    """A random number for each number, always the same one (SplitMix64, Steele, Lea and Flood 2014)."""
+    """A pseudorandom number for each number (SplitMix64, Steele, Lea and Flood 2014)."""
     z = numbers * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -198,12 +198,12 @@ def scrambled(numbers: np.ndarray) -> np.ndarray:
 
 
 class ColumnSpread:
-    """The standard deviation of each column, from some of the rows: the same ones however they come in chunks.
+    """The standard deviation of each column, from a fixed subset of the rows that does not depend on chunks.
 
-    By it weights are compared, since a weight times it moves a prediction.
+    A weight times this deviation is the feature's typical effect on the prediction, by which weights are compared.
 
-    Of rows that are numbered from 1024 on, every third is taken, from 2048 on every fifth, then every ninth, and so on;
-    each stands for those that were left out.
+    From row 1024 on every third row is used, from row 2048 on every fifth, then every ninth, and so on. Each is
+    weighted for the rows that it represents.
     """
 
     def __init__(self) -> None:
@@ -252,19 +252,19 @@ class ColumnSpread:
 
 
 class CoverageRecording:
-    """How the intervals of a run covered along the way, and the last rows with their intervals.
+    """The coverage of a run's intervals over time, and the last rows with their intervals.
 
     Parameters
     ----------
     tracker : Coverage
-        What makes them, before the first row that is followed.
+        The tracker that makes the intervals, before the first recorded row.
 
     Attributes
     ----------
     course : Course
-        Of one series: 1 for each row that was covered.
+        The curve of one series, which is 1 for each covered row.
     last : ndarray of shape (n_rows, 4)
-        Of the last rows the number of the round, the target, the prediction and half the width; of numbers only.
+        For numbers only: the round, target, prediction and half width of the last rows.
     """
 
     def __init__(self, tracker: Coverage) -> None:
@@ -295,37 +295,37 @@ class CoverageRecording:
 
 
 class Recording:
-    """The course of some runs for their report, learner by learner.
+    """A recording of runs for their report, learner by learner.
 
     Parameters
     ----------
     runs : list of list of Run
-        The runs of each learner, before the first row that is followed: means go on from their sums.
+        The runs of each learner before the first recorded row; means continue from their sums.
     labels : list of str or None
         The labels; None where targets are numbers.
     mistakes : sequence of int, default=()
-        Rows that each learner got wrong before; none if empty.
+        The mistakes of each learner before the first recorded row; zero if empty.
     first_row : int, default=0
-        Rows that were learnt before the first that is followed.
+        The number of rows learnt before the first recorded row.
 
     Attributes
     ----------
     course : Course
-        Series by series: those of `series` for each learner.
+        The curves of `series` for each learner.
     sample : Sample
         The margins of each run, learner by learner, the target and the weight.
     confusion : ndarray of shape (n_learners, n_labels, n_labels) or None
-        How many rows of each label (first) were given each label (second); None where targets are numbers.
+        The number of rows by true label (second axis) and predicted label (third axis); None if targets are numbers.
     spread : ColumnSpread
-        How far the columns spread.
+        The standard deviations of the columns.
     rejects : list of Reject
         The first bad rows.
     scores : LearnerScores or None
-        Several learners as forecasters, where they can be compared.
+        Scores of several learners as forecasters, if they can be compared.
     coverage : CoverageRecording or None
-        How intervals covered, where there are some.
+        The coverage of intervals, if there are any.
     opening : int
-        How many rows are left out since they only gave some learner its start: 1 or 0.
+        The number of rows left out because they only initialise a learner: 1 or 0.
     """
 
     def __init__(
@@ -353,14 +353,14 @@ class Recording:
 
     @classmethod
     def of(cls, state: TrainingState, bounds: tuple[float, float] | None = None) -> Self:
-        """The recording of training that stands at a state.
+        """Start a recording at a state of training.
 
         Parameters
         ----------
         state : TrainingState
-            Where training stands.
+            The current state.
         bounds : (float, float) or None, default=None
-            Numbers: all targets lie between these; intervals for the differences of learners need them.
+            Bounds on numeric targets, which intervals for the differences of learners need.
         """
         out = cls(state.runs, state.labels, state.mistakes, state.rows_done)
         two = state.labels is None or len(state.labels) == 2
@@ -369,7 +369,7 @@ class Recording:
         return out
 
     def index(self, learner: int, name: str) -> int:
-        """The place of a series of a learner."""
+        """The index of a series of a learner."""
         return learner * len(self.series) + self.series.index(name)
 
     def add(self, chunk: PlayedChunk) -> None:
@@ -386,7 +386,7 @@ class Recording:
             )
 
     def add_rows(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Add rows that were just learnt: margins before, targets (or numbers of labels) and weights."""
+        """Add rows that were just learnt: margins before learning, targets (or indices of labels) and weights."""
         c = np.ones(len(z)) if weight is None else np.asarray(weight, np.float64)
         if not c.all():
             on = c > 0.0
@@ -401,7 +401,7 @@ class Recording:
         self.course.add(c, np.column_stack(columns))
 
     def _values(self, k: int, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The values of the series of a learner, one column each."""
+        """The values of a learner's series, one column each."""
         learner: Any = self.learners[k]
         if self.labels is None:
             y, margins = np.asarray(y, np.float64), np.ascontiguousarray(z[:, 0])

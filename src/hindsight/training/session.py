@@ -1,7 +1,8 @@
-"""Learning from a source chunk by chunk, each row predicted before it is learnt: several learners at once, resumable.
+"""Learning from a source chunk by chunk, with several learners at once; each row is predicted before it is learnt.
 
-The result depends neither on the sizes of chunks nor on where a run was interrupted and resumed; where features join on
-the way, the last digits of learners with a matrix may, since they then add in another order.
+The result depends neither on the sizes of chunks nor on where a run was interrupted and resumed. The exception is
+learners with a matrix when new features appear along the way: their last digits may differ, because sums are then taken
+in another order.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """What follows a session: a progress table, say; this one does nothing."""
+    """Base class of what observes a session, such as a progress table; this one does nothing."""
 
     def __init__(self, state: TrainingState) -> None:
-        """Follow what is about to be learnt."""
+        """Observe training from this state on."""
 
     def next_stop(self, rows_done: int) -> int | None:
-        """The number of rows at which it wants to be called; None where any will do."""
+        """The number of rows after which to call `advance` next; None for any."""
         return None
 
     def advance(self, state: TrainingState) -> None:
@@ -57,7 +58,7 @@ class Observer:
         """All rows were learnt, or the session was stopped."""
 
     def close(self) -> None:
-        """No more rows will come, maybe because of an error."""
+        """Release resources; called at the end, also after an error."""
 
 
 class Session:
@@ -70,9 +71,9 @@ class Session:
     results : ResultOptions
         The files to write, and whether learners are compared and certificates will be asked for.
     notify : callable, default does nothing
-        Called with a line of text when learning starts again.
+        Called with a line of text when learning restarts.
     model : Model or None, default None
-        A model that goes on, with these rows after those it learnt from; see `hindsight.training.state.plan_after`.
+        A model to continue with these rows; see `hindsight.training.state.plan_after`.
 
     Attributes
     ----------
@@ -87,12 +88,12 @@ class Session:
     curves : Recording or None
         The course of the run, where a report is wanted.
     spread : ColumnSpread
-        How far the columns of the rows that it learnt spread.
+        The standard deviations of the columns of the rows learnt.
 
     Raises
     ------
     OptionError
-        If the destinations do not fit the plan.
+        If the files to write do not fit the plan.
     ValueError
         If a file cannot be written, or there is no checkpoint to resume from.
     """
@@ -129,34 +130,35 @@ class Session:
 
     @property
     def titles(self) -> list[str]:
-        """Each learner in one line."""
+        """A one-line description of each learner."""
         return [describe_learner(learner) for learner in self.plan.make()]
 
     @property
     def names(self) -> list[str]:
-        """Each learner in short, by its number."""
+        """A short, numbered name of each learner."""
         return short_names(self.plan.make())
 
     def _began_as(self, plan: Plan) -> bool:
-        """Whether the checkpoint is of this plan."""
+        """Whether the checkpoint was written under this plan."""
         state = self.checkpoint["state"] if self.checkpoint else None
         before = state.get("settings") if isinstance(state, dict) else None
         return isinstance(before, dict) and same_plain(before.get("learners"), plan.settings()["learners"])
 
     def stop(self) -> None:
-        """End learning after the chunk being played; a checkpoint is written if there is a place for it."""
+        """Stop after the current chunk; a checkpoint is written if there is a folder for it."""
         self.stopped = True
 
     def run(self, observe: Callable[[TrainingState], Observer] = Observer) -> TrainingState:
         """Learn to the end, or until `stop`.
 
-        Two labels in the first chunk are taken to be all; where a third turns up, learning starts again with all. It
-        also starts again, having looked at all rows, where one is not as the first rows of a table had shown.
+        Two labels in the first chunk are assumed to be all labels; if a third one appears, learning restarts with all
+        of them. If a row contradicts the column types inferred from the first rows of a table, learning restarts with
+        types inferred from all rows.
 
         Parameters
         ----------
         observe : callable, default Observer
-            Makes the observer of a state that is about to be learnt; the default does nothing.
+            Makes an observer from the state before learning; the default does nothing.
 
         Returns
         -------
@@ -203,7 +205,7 @@ class Session:
         return state
 
     def _forget_checkpoints(self, state: TrainingState) -> None:
-        """Write a checkpoint of the new start and remove all others: the files they would continue are overwritten."""
+        """Write a checkpoint of the restart and remove all others, since the files they refer to are overwritten."""
         if self.results.checkpoint is not None:
             from ..storage import checkpoint
 
@@ -262,19 +264,19 @@ class PlayedChunk:
     y : ndarray
         The targets as they were read.
     codes : ndarray or None
-        The label of each row, by its number; None where targets are numbers.
+        The index of each row's label; None if targets are numbers.
     weight : ndarray or None
         The importance of each row; None is 1.
     rejects : list of Reject
         Bad rows that were left out before these.
     complete : bool
-        Whether the chunk of the source was played to its end: then a checkpoint can be written.
+        Whether the chunk of the source was played to its end, so that a checkpoint can be written.
     unlabelled : ndarray of bool
         Which rows have no target.
     half : ndarray or None
-        Half the width of the interval of each row before it was learnt; None where none are asked for.
+        Half the width of the interval of each row before it was learnt; None without intervals.
     X : ndarray or CSR matrix or None
-        The rows as they were learnt from.
+        The rows as learnt.
     """
 
     margins: np.ndarray
@@ -293,16 +295,16 @@ def learn(
     next_stop: Callable[[int], int | None] = lambda _: None,
     followed: Followed | None = None,
 ) -> Iterator[PlayedChunk]:
-    """Play the rows from where the state stands.
+    """Learn the rows from the current state on, chunk by chunk.
 
     Parameters
     ----------
     state : TrainingState
         Where to start; it is advanced.
     next_stop : callable, default never
-        Gives, from the number of rows played, that at which a chunk must end; None where any will do.
+        Maps the number of rows played to the number at which a chunk must end; None if there is no such number.
     followed : Followed, default None
-        Keeps what certificates need.
+        Collects what certificates need.
 
     Yields
     ------
@@ -348,7 +350,7 @@ def learn(
 
 
 def chunks_after(plan: Plan, source: Source, position: dict[str, Any] | None) -> Iterator[Chunk]:
-    """The rows of a source after a position; a SourceError where the source has no such position."""
+    """The rows of a source after a position; a SourceError if the source has no such position."""
     chunks = plan.chunks(source, position)
     if position is None:
         yield from chunks
@@ -384,7 +386,7 @@ def play_chunk(
     play: Callable[..., None] = play,
     followed: Followed | None = None,
 ) -> Iterator[PlayedChunk]:
-    """Play a chunk, in parts that end at each stop; `play` says what an error leaves of the runs."""
+    """Play a chunk in parts that end at each stop; `play` determines what an error leaves of the runs."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     if followed is not None:
         followed.add(X, targets, weights)
@@ -425,7 +427,7 @@ def play_chunk(
 def add_played(
     state: TrainingState, z: np.ndarray, y: np.ndarray, codes: np.ndarray | None, weight: np.ndarray | None
 ) -> None:
-    """Count mistakes, and what the best constant is judged by, over the rows of positive weight."""
+    """Update the mistakes and the sums for the best constant, over rows of positive weight."""
     if weight is not None and not weight.all():
         played = weight > 0.0
         z, y, weight, codes = z[played], y[played], weight[played], None if codes is None else codes[played]
@@ -446,6 +448,6 @@ def add_played(
 
 
 def opening_rows(state: TrainingState, count: int) -> int:
-    """How many of the rows just played, so many of positive weight, only gave the first learner its start: 0 or 1."""
+    """1 if the first of `count` rows with positive weight only initialised the first learner, otherwise 0."""
     run = state.runs[0][0]
     return int(run.rounds == count > run.facts.rounds)

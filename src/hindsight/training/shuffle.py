@@ -1,8 +1,8 @@
-"""A uniform permutation of rows: in memory, or by way of files where they do not fit.
+"""A uniform random permutation of rows, in memory or through temporary files if they do not fit.
 
-Each row draws a key that depends on the seed and on its number alone, and rows are given in the order of their keys. So
-neither the sizes of chunks nor the memory at hand change the order. Rows that do not fit are dealt into files by the
-first bits of their keys, and the files are sorted one after another.
+Each row gets a random key that depends only on the seed and on its number, and rows are returned in the order of their
+keys. The order therefore does not depend on the sizes of chunks or on memory. Rows that do not fit in memory are split
+into files by the leading bits of their keys, and the files are sorted one after another.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class KeyedRows(NamedTuple):
     weight: np.ndarray | None
 
     def taken(self, which: Any) -> KeyedRows:
-        """Some of the rows."""
+        """A selection of the rows."""
         y, weight = (None if values is None else values[which] for values in (self.y, self.weight))
         return KeyedRows(self.keys[which], self.numbers[which], self.X[which], y, weight)
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """The approximate number of bytes."""
         X = self.X
         cells = X.nbytes if isinstance(X, np.ndarray) else X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         return int(cells + 32 * len(self.keys) + (0 if self.y is None else self.y.nbytes))
@@ -58,31 +58,31 @@ def shuffled(
     memory: int = MEMORY,
     first_row: int = 0,
 ) -> Iterator[Chunk]:
-    """The rows of chunks in a random order, all orders being equally likely.
+    """The rows of chunks in a uniformly random order.
 
     Parameters
     ----------
     read : callable
-        Gives the chunks from their beginning; called again only to say where a bad row stands.
+        Returns the chunks from their beginning; called again only to locate a bad row for an error.
     seed : int
         The seed in [0, 2^64) of the order.
     start : dict or None, default None
-        The position of a chunk that this function gave, to resume after it: the rows are read and put in order again.
+        The position of a chunk yielded earlier, to resume after it; all rows are read and sorted again.
     memory : int, default 2**27
-        Bytes of rows that are held; the order does not depend on it.
+        Bytes of rows to hold in memory; the order does not depend on it.
     first_row : int, default 0
-        The number of the first row, where these are some of the rows of a table: they then come in the order that all
-        of them would have.
+        The number of the first row if these are part of a table; their order is then the one they have in the shuffled
+        table.
 
     Yields
     ------
     Chunk
-        The first is empty and has the bad rows, and its position the counts of the source.
+        The first one is empty, but has the rejected rows and, in its position, the counts of the source.
 
     Raises
     ------
     SourceError
-        If the rows are not those that `start` stands in.
+        If `start` is a position in other rows.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def shuffled(
 
 
 def located(read: Callable[[], Iterator[Chunk]], numbers: np.ndarray, what: str) -> Callable[[int], str]:
-    """What the chunk that a row is from says of it, found by reading up to the row."""
+    """An attribute of a row, from the chunk that it came from, found by reading up to the row."""
 
     def find(i: int) -> str:
         first = 0
@@ -141,13 +141,13 @@ def located(read: Callable[[], Iterator[Chunk]], numbers: np.ndarray, what: str)
 
 
 def keys(seed: int, first: int, count: int) -> np.ndarray:
-    """What rows draw, by their numbers; apart from what `sampled` draws with the same seed."""
+    """The random keys of rows, by their numbers; independent of what `sampled` draws with the same seed."""
     skip = first % 4  # of the four numbers that the generator makes at a time
     return np.asarray(np.random.Philox(key=seed + (1 << 64)).advance(first // 4).random_raw(skip + count)[skip:])
 
 
 class Dealt:
-    """Rows held in memory, and dealt into files where they become too many."""
+    """Rows held in memory, and moved to files if they become too many."""
 
     def __init__(self, stack: ExitStack, seed: int, memory: int, first_row: int = 0) -> None:
         self.stack, self.seed, self.memory, self.first_row = stack, seed, memory, first_row
@@ -172,7 +172,7 @@ class Dealt:
             self.write()
 
     def write(self) -> None:
-        """Deal the rows that are held into the files."""
+        """Move the rows in memory to the files."""
         if not self.files:
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="hindsight-shuffle-"))
             for k in range(1 << BITS):
@@ -186,7 +186,7 @@ class Dealt:
         self.held, self.size = [], 0
 
     def in_order(self) -> Iterator[KeyedRows]:
-        """All rows, in parts."""
+        """Yield all rows in order, in parts."""
         if not self.files:
             if self.held:
                 yield in_key_order(self.held)
@@ -200,7 +200,7 @@ class Dealt:
 
 
 def in_key_order(parts: list[KeyedRows]) -> KeyedRows:
-    """Parts as one, in the order of the keys."""
+    """Concatenate parts and sort them by key."""
     ys: list[Any] = [part.y for part in parts]
     whole = KeyedRows(
         np.concatenate([part.keys for part in parts]),
@@ -213,7 +213,7 @@ def in_key_order(parts: list[KeyedRows]) -> KeyedRows:
 
 
 def write_rows(file: BufferedRandom, rows: KeyedRows) -> None:
-    """Append rows to a file: their arrays one after another, those that are not there being empty."""
+    """Append rows to a file: their arrays one after another, missing ones as empty arrays."""
     nothing, X = np.empty(0), rows.X
     arrays = [rows.keys, rows.numbers, nothing if rows.y is None else rows.y]
     arrays.append(nothing if rows.weight is None else rows.weight)
@@ -223,7 +223,7 @@ def write_rows(file: BufferedRandom, rows: KeyedRows) -> None:
 
 
 def read_rows(file: BufferedRandom) -> Iterator[KeyedRows]:
-    """What `write_rows` wrote."""
+    """Read the rows written by `write_rows`."""
     from scipy.sparse import csr_matrix
 
     end = file.tell()

@@ -1,4 +1,4 @@
-"""The state of training: how far it has got, how it starts, and how it is written down and resumed."""
+"""The state of training: how it starts, how it is saved, and how it is resumed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OrderSums = Annotated[Vector, lambda sums: sums.size == FIELDS, "the sums of the
 
 
 class LearntPart(TypedDict):
-    """Rows that were learnt together."""
+    """A part of the data that was learnt in one session."""
 
     data: Any
     rows: Count
@@ -56,27 +56,27 @@ NOT_KEPT = {"plan", "label_type", "source", "pending"}  # what a checkpoint leav
 
 @dataclass
 class TrainingState:
-    """How far training has got. `start` makes one, `hindsight.training.session.learn` advances it.
+    """The progress of training. `start` makes a state, `hindsight.training.session.learn` advances it.
 
     Attributes
     ----------
     plan : Plan
-        What was asked for.
+        The plan.
     runs : list of list of Run
-        For each learner one run, or one per label where there are more than two.
+        For each learner one run, or one per label if there are more than two labels.
     labels : list of str or None
         The labels in the order of their numbers; None where targets are numbers.
     scale : dict or None
         How rows are scaled; None leaves them as they are.
     source_state : dict or None
-        Which feature has which column, once the rows were read to the end.
+        The mapping of features to columns, once all rows were read.
     mistakes : list of int
-        For each learner the rows whose label it did not predict.
+        The number of mistakes of each learner.
     constant : ndarray
         Sums for the loss of the best constant: weight, mean and squared distances of numbers, or the weight of each
-        label. A row that only gives the first learner its start does not count.
+        label. A row that only initialises the first learner does not count.
     position : dict or None
-        Where the source stands after the last chunk; None at the start of a pass.
+        The position of the source after the last chunk; None at the start of a pass.
     passes_done : int
         Passes completed.
     pass_rows : int
@@ -88,19 +88,19 @@ class TrainingState:
     rejected : int
         Bad rows left out.
     checksum : list of int or None
-        That of the rows of this pass so far, where rows are read more than once.
+        The checksum of the rows of this pass so far, if rows are read more than once.
     earlier : list of int or None
-        The checksum of the pass before, which this one must have as well.
+        The checksum of the previous pass, which this one must match.
     order : ndarray
         Sums that show whether the targets come sorted or in blocks; see `hindsight.rows.order`.
     before : list of dict
-        What was learnt before these rows, where a model goes on: of each part its data, rows and digest.
+        The parts learnt before these rows when a model is continued, each with its data, rows and digest.
     label_type : str or None
-        The type of the labels where a model goes on; otherwise it is that of the rows.
+        The type of the labels when a model is continued; otherwise it is that of the rows.
     source : Source or None
         The source being read.
     pending : Opened or None
-        The chunks of that source, where none was learnt yet.
+        The chunks of that source, if none was learnt yet.
     """
 
     plan: Plan
@@ -125,14 +125,14 @@ class TrainingState:
     pending: Opened | None = None
 
     def to_checkpoint(self) -> dict[str, Any]:
-        """The state as plain values, arrays and runs, from which `resumed` makes an equal one."""
+        """The state as plain values, arrays and runs, from which `resumed` restores an equal one."""
         source_state = self.source.state() if self.source is not None else self.source_state
         own = {k: v for k, v in vars(self).items() if k not in NOT_KEPT}
         return own | {"source_state": source_state, "settings": self.plan.settings()}
 
     @classmethod
     def resumed(cls, plan: Plan, checkpoint: dict[str, Any]) -> TrainingState:
-        """The state of a checkpoint; a ValueError where the plan differs from the one it was written under."""
+        """The state in a checkpoint; a ValueError if it was written under another plan."""
         check_value("the state", checkpoint, dict[str, Any])
         own = dict(checkpoint)
         before, now = own.pop("settings", None), plan.settings()
@@ -152,20 +152,20 @@ class TrainingState:
 
     @property
     def names(self) -> list[str] | None:
-        """The names of the features; None where they are hashed."""
+        """The names of the features; None if they are hashed."""
         if self.source is None or (self.source.kind == "sparse" and self.plan.reading.get("hash_bits") is not None):
             return None
         return list(self.source.names)
 
     @property
     def tracker(self) -> Coverage | None:
-        """What makes intervals of predictions; None where none are asked for."""
+        """The tracker that makes prediction intervals; None without intervals."""
         found: Coverage | None = self.runs[0][0].coverage
         return found
 
     @property
     def coverage(self) -> CoverageCertificate | None:
-        """How the intervals covered so far; None where none are asked for."""
+        """The coverage of the intervals so far; None without intervals."""
         if self.tracker is None:
             return None
         from ..certificates.coverage import certify_coverage
@@ -179,18 +179,18 @@ class TrainingState:
 
     @property
     def digest(self) -> str | None:
-        """SHA-256 of what was read; None where it was not computed, or a limit ended the reading within a chunk."""
+        """SHA-256 of the data read; None if it was not computed, or if a limit stopped reading within a chunk."""
         cut = self.plan.limit is not None and self.own_rows == self.plan.limit * self.plan.passes
         position: Any = self.position
         return None if cut or position is None else position.get("digest")
 
     @property
     def weight(self) -> float:
-        """The weight of the rows so far: their number, where all weights are 1."""
+        """The total weight of the rows so far."""
         return self.runs[0][0].facts.weight or 1.0
 
     def add_checksum(self, X: Any, y: np.ndarray, weight: np.ndarray | None) -> None:
-        """Add rows of this pass to its checksum, where there is another pass to compare it with."""
+        """Add rows of this pass to its checksum, if there is another pass to compare it with."""
         if self.pass_rows == 0 and (self.plan.passes > 1 or self.earlier is not None):
             self.checksum = RowChecksum().counts
         if self.checksum is not None:
@@ -199,7 +199,7 @@ class TrainingState:
             self.checksum = sums.counts
 
     def check_pass(self) -> None:
-        """Refuse rows that are not those of the pass before."""
+        """Raise an error if the rows differ from those of the previous pass."""
         now, before = self.checksum, self.earlier
         if now is not None and before is not None and RowChecksum(now).differs_from(before):
             assert self.source is not None
@@ -209,18 +209,18 @@ class TrainingState:
 
     @property
     def titles(self) -> list[str]:
-        """Each learner in one line, as it was begun."""
+        """A one-line description of each learner, as at the start."""
         return [describe_learner(runs[0].learner) for runs in self.runs]
 
     def losses(self) -> list[float]:
-        """For each learner the loss it is judged by, summed over its runs."""
+        """The loss of each learner, summed over its runs."""
         return [
             sum(run.facts.square if run.learner.score == "square" else run.facts.loss for run in runs)
             for runs in self.runs
         ]
 
     def compared_losses(self) -> list[float]:
-        """For each learner what it lost, in the units of `best_constant`."""
+        """The loss of each learner in the units of `best_constant`."""
         if self.labels is None:
             return [runs[0].facts.square for runs in self.runs]
         if self.in_logs:
@@ -229,53 +229,53 @@ class TrainingState:
         return [runs[0].facts.mistake_weight if len(runs) == 1 else float(wrong) for runs, wrong in pairs]
 
     def best_constant(self) -> float:
-        """What the best constant in hindsight loses on the rows so far: squared error, log loss or (weighted) mistakes.
+        """The loss of the best constant in hindsight so far: squared error, log loss or (weighted) mistakes.
 
-        It is the log loss where all learners have that, of all runs where each label is against the rest.
+        It is the log loss if all learners minimise that; with one run per label, summed over the runs.
         """
         if self.labels is None:
             return float(self.constant[2])
         return log_loss_of_constant(self.constant) if self.in_logs else float(self.constant.sum() - self.constant.max())
 
     def mean_of_constant(self) -> float:
-        """The same per unit of weight."""
+        """The loss of the best constant per unit of weight."""
         weight = float(self.constant[0] if self.labels is None else self.constant.sum())
         return self.best_constant() / (weight or 1.0)
 
     @property
     def in_logs(self) -> bool:
-        """Whether all learners are judged by the log loss."""
+        """Whether the loss of all learners is the log loss."""
         return all(judged_in_logs(runs[0].learner) for runs in self.runs)
 
     @property
     def in_own_units(self) -> bool:
-        """Whether `compared_losses` are what all learners are judged by."""
+        """Whether `compared_losses` are the learners' own losses."""
         return self.in_logs if self.labels else all(in_squares(runs[0].learner) for runs in self.runs)
 
     @property
     def constant_quantity(self) -> str:
-        """What `best_constant` is a sum of."""
+        """The name of the loss that `best_constant` sums."""
         return "squared error" if self.labels is None else "log loss" if self.in_logs else "mistakes"
 
     def order_warning(self) -> str | None:
-        """What is wrong with the order of the targets; None where nothing is."""
+        """A warning about the order of the targets, or None."""
         if self.labels is None:
             return number_order(self.order)
         return label_order(self.order, self.order[0] * self.constant / (self.constant.sum() or 1.0))
 
     @property
     def own_rows(self) -> int:
-        """The rows of this plan that were played, without those before them."""
+        """The number of rows of this plan that were played, without those of earlier parts."""
         return self.rows_done - sum(part["rows"] for part in self.before)
 
     @property
     def parts(self) -> list[LearntPart]:
-        """What was learnt, part by part."""
+        """The parts that were learnt."""
         data = self.plan.settings()["data"]
         return [*self.before, {"data": data, "rows": self.own_rows, "digest": self.digest}]
 
     def to_model(self, certificate: Certificate | Certificates | None = None) -> Model:
-        """The model of the first learner, once all rows were learnt."""
+        """The model of the first learner, after all rows were learnt."""
         from .model import Model
 
         source = self.source
@@ -296,24 +296,24 @@ class TrainingState:
 
 
 def in_squares(learner: Learner) -> bool:
-    """Whether a learner is judged by the squared error."""
+    """Whether the loss of a learner is the squared error."""
     return learner.score == "square" or bool(learner.loss.quadratic and learner.loss.scale == 2.0)
 
 
 def judged_in_logs(learner: Any) -> bool:
-    """Whether a learner of labels is judged by the log loss."""
+    """Whether the loss of a learner of labels is the log loss."""
     return bool(learner.targets == "unit" and learner.loss.link == "logistic" and learner.score == "loss")
 
 
 def log_loss_of_constant(weights: np.ndarray) -> float:
-    """What the best constant probability loses, by the weight of each label; of several the sum, each against all."""
+    """The log loss of the best constant probabilities; with several labels, summed over each against the rest."""
     total = weights.sum()
     pairs = [(w, total - w) for w in (weights[1:] if weights.size == 2 else weights)]
     return float(sum(w * np.log(total / w) for pair in pairs for w in pair if w > 0.0))
 
 
 def same_plain(a: Any, b: Any) -> bool:
-    """Whether two plain values are equal; one from a file may be of a kind that cannot be compared."""
+    """Whether two plain values are equal; a value from a file may have a type that cannot be compared."""
     if isinstance(b, dict):
         return isinstance(a, dict) and set(a) == set(b) and all(same_plain(a[k], b[k]) for k in b)
     if isinstance(b, (list, tuple)):
@@ -322,7 +322,7 @@ def same_plain(a: Any, b: Any) -> bool:
 
 
 def check_state(plan: Plan, own: dict[str, Any]) -> None:
-    """Refuse the fields of a checkpoint that do not belong to this plan: compiled loops rely on runs that are alike."""
+    """Raise an error if the fields of a checkpoint do not fit this plan; compiled loops rely on matching runs."""
     known = {f.name for f in fields(TrainingState)} - NOT_KEPT
     want(set(own) == known, f"the state must have {', '.join(sorted(known))}")
     check_types(TrainingState, own)
@@ -356,25 +356,25 @@ def start(
     look_at_all: bool = False,
     opened: Opened | None = None,
 ) -> TrainingState:
-    """The state before the first row.
+    """Return the state before the first row.
 
-    Labels, the scale, and the features where the geometry must know them all, are found by a pass over the rows if
-    need be.
+    If needed, a pass over the rows finds the labels, the scale, and, for geometries that must know them all, the
+    features.
 
     Parameters
     ----------
     plan : Plan
         What to learn.
     notify : callable, default does nothing
-        Called with a line of text on what is done before learning.
+        Called with a line of text about what is done before learning.
     all_labels : bool, default False
-        Whether to read all rows for their labels. Otherwise two labels in the first chunk are taken to be all, and
-        learning raises a `NewLabelError` if they are not.
+        Whether to find the labels in all rows. Otherwise two labels in the first chunk are assumed to be all, and
+        learning raises a `NewLabelError` for a third one.
     look_at_all : bool, default False
-        Whether to look at all rows for what the columns of a table hold. Otherwise the first ones show it, and reading
-        raises a `DisprovedError` where a later one does not agree.
+        Whether to infer the column types of a table from all rows. Otherwise they are inferred from the first rows, and
+        reading raises a `DisprovedError` if a later row contradicts them.
     opened : Opened or None, default None
-        The source, where it was opened to look at its first rows.
+        The source, if it was already opened to inspect its first rows.
 
     Returns
     -------
@@ -428,7 +428,7 @@ def start(
 
 
 def reasons_for_a_pass(plan: Plan, source: Source, learners: list[Learner], find_labels: bool) -> list[str]:
-    """Why all rows must be read before the first is learnt."""
+    """The reasons for reading all rows before the first is learnt."""
     reasons = [f"scale {plan.scale!r}"] if SCALES[plan.scale] else []
     if find_labels:
         reasons.append("finding the labels")
@@ -439,7 +439,7 @@ def reasons_for_a_pass(plan: Plan, source: Source, learners: list[Learner], find
 
 
 def survey(plan: Plan, source: Source) -> tuple[set[str], Measure, list[int]]:
-    """The labels, the sizes of columns and rows, and the checksum of the rows, from one pass over them."""
+    """Find the labels, the sizes of columns and rows, and the checksum of the rows in one pass."""
     labels: set[str] = set()
     measure, classify, checksum = Measure(), plan.classify(), RowChecksum()
     for chunk in limited(source, plan.chunks(source), plan.limit):
@@ -457,7 +457,7 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure, list[int]]:
 
 
 class ModelProgress(TypedDict):
-    """How far a model has got."""
+    """The training progress saved in a model."""
 
     mistakes: Count
     constant: FiniteVector
@@ -472,7 +472,7 @@ OF_ROWS: dict[str, Any] = {"limit": None, "sample": None, "shuffle": False, "see
 
 
 def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
-    """The plan of a model over further rows.
+    """Return the plan for continuing a model with further rows.
 
     Parameters
     ----------
@@ -481,7 +481,7 @@ def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
     data : object
         The rows: anything that `hindsight.open_source` reads.
     **rows
-        Which of them to take: `limit`, `sample`, `shuffle` and `seed` of a `Plan`; and `format` and `rejects` of
+        Which rows to take: `limit`, `sample`, `shuffle` and `seed` of a `Plan`, and `format` and `rejects` of
         `hindsight.open_source`.
 
     Returns
@@ -491,7 +491,7 @@ def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
     Raises
     ------
     ModelError
-        If the model was made in another way, or does not say how far it has got.
+        If the model was made in another way, or does not record its progress.
     """
     settings = getattr(model, "settings", {})
     if "learners" not in settings:
@@ -504,7 +504,7 @@ def plan_after(model: Model, data: Any, **rows: Any) -> Plan:
 
 
 def check_progress(model: Model) -> dict[str, Any]:
-    """How far a model has got; a ModelError where that is not told as it must be."""
+    """The validated training progress of a model; a ModelError if it is invalid."""
     made: Any = model.progress
     check_value("what the model says of how far it has got", made, ModelProgress)
     want(
@@ -514,12 +514,12 @@ def check_progress(model: Model) -> dict[str, Any]:
 
 
 def state_after(model: Model, plan: Plan) -> TrainingState:
-    """The state of training after the rows that a model learnt from, before those of a plan.
+    """Return the state after the rows that a model learnt from and before those of a plan.
 
     Parameters
     ----------
     model : Model
-        The model, which stays as it is.
+        The model, which is not changed.
     plan : Plan
         What `plan_after` returned.
 

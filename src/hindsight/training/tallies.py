@@ -1,7 +1,7 @@
 """Sums over scored rows, from which the figures of an evaluation are computed.
 
-Rows are added in blocks of a fixed size, so that no sum depends on the chunks in which they were read. All sums are
-kept for each slice of the rows; slice 0 is that of all rows.
+Rows are added in blocks of a fixed size, so that sums do not depend on the chunks in which rows were read. All sums are
+kept for each slice of the rows; slice 0 contains all rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LISTED = 1000  # labels that the model does not know, counted one by one
 
 
 class ScoredLabels(NamedTuple):
-    """What a classifier says of some rows, one column per class (a single column of margins for two classes).
+    """The predictions of a classifier, with one column per class (a single column of margins for two classes).
 
     Attributes
     ----------
     chosen : ndarray of int of shape (n_rows,)
-        The class predicted, by its index.
+        The index of the predicted class.
     margins : ndarray of shape (n_rows, n_runs)
-        What ranks the rows for each class; one column, which ranks them for the second, where there are two classes.
+        The score that ranks rows for each class; for two classes, one column with the score of the second.
     probabilities : ndarray of shape (n_rows, n_classes) or None
         The probability of each class; None where the model has none.
     """
@@ -38,7 +38,7 @@ class ScoredLabels(NamedTuple):
 
 
 class Slices:
-    """The values of a column, numbered from 1 in the order in which they are met."""
+    """The values of a column, numbered from 1 in order of first appearance."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -66,33 +66,33 @@ class Kept:
         self.parts.append(tuple(np.array(array) for array in arrays))
 
     def joined(self) -> list[np.ndarray]:
-        """Each array as a whole."""
+        """The concatenated arrays."""
         return [np.concatenate(each) for each in zip(*self.parts, strict=True)]
 
 
 def sums(codes: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
-    """The sum of the values of each slice, the first being that of all rows."""
+    """The sum of the values in each slice; the first is that of all rows."""
     out = np.bincount(codes, values, count) if codes.any() else np.zeros(count)
     out[0] = values.sum()
     return out
 
 
 def grown(array: np.ndarray, count: int) -> np.ndarray:
-    """The array with rows of zeros up to `count` rows."""
+    """The array, padded with rows of zeros to at least `count` rows."""
     if count <= len(array):
         return array
     return np.concatenate([array, np.zeros((max(count, 2 * len(array)) - len(array), *array.shape[1:]), array.dtype)])
 
 
 class CoverageTally:
-    """How intervals cover rows, and how wide they are: ranges of numbers, or sets of labels.
+    """The coverage and width of intervals, which are ranges of numbers or sets of labels.
 
     Parameters
     ----------
     asked : float
-        The part of rows that they are to cover.
+        The fraction of rows that they should cover.
     half : float
-        Half the width of each, or the score up to which a label is in the set.
+        Half the width of each, or the largest score at which a label is in the set.
     keep : bool
         Whether to keep the targets, for the best constant interval.
     """
@@ -102,7 +102,7 @@ class CoverageTally:
         self.weight = self.covered = self.width = self.score = 0.0
 
     def add(self, y: np.ndarray, said: Any, weight: np.ndarray) -> None:
-        """Add rows by their targets (or the index of their label) and what was predicted."""
+        """Add rows, given their targets (or the indices of their labels) and the predictions."""
         if isinstance(said, ScoredLabels):
             taken = 1.0 - np.asarray(said.probabilities) <= self.half
             self.covered += float(weight @ ((y >= 0) & taken[np.arange(len(y)), y]))
@@ -117,7 +117,7 @@ class CoverageTally:
             self.kept.add(y, weight)
 
     def figures(self, labels: bool) -> dict[str, tuple[float, float]]:
-        """The figures, each beside that of the best constant interval, or the best constant set, in hindsight."""
+        """The figures, each with that of the best constant interval or set in hindsight."""
         best = (math.nan,) * 3
         if self.kept is not None:
             y, weight = self.kept.joined()
@@ -128,12 +128,12 @@ class CoverageTally:
 
 
 def interval_scores(outside: np.ndarray, width: float, asked: float) -> np.ndarray:
-    """The width, and 2/(1 - asked) for each unit by which a target lies outside: least for the right quantiles."""
+    """The width plus 2/(1 - asked) times the distance of a target outside; true quantiles minimise it."""
     return width + 2.0 / (1.0 - asked) * np.maximum(outside, 0.0)
 
 
 def best_interval(y: np.ndarray, weight: np.ndarray, asked: float, labels: bool) -> tuple[float, float, float]:
-    """What the best constant interval covers, its width and its score; of labels the smallest set that covers."""
+    """The coverage, width and score of the best constant interval; of labels, of the smallest set that covers."""
     total = float(weight.sum())
     if labels:
         shares = np.sort(np.bincount(y + 1, weight)[1:])[::-1].cumsum() / total
@@ -161,17 +161,17 @@ class LabelTally:
     rows : ndarray of int of shape (n_slices,)
         Rows with a weight above 0.
     weight, right, brier : ndarray of shape (n_slices,)
-        The weight of the rows, of those predicted rightly, and the sum of their Brier scores.
+        The weight of the rows, of those predicted correctly, and the sum of their Brier scores.
     log_loss, finite : ndarray of shape (n_slices,)
-        The log loss of the rows where it is finite, and their weight.
+        The sum of the finite log losses, and the weight of their rows.
     infinite : ndarray of int of shape (n_slices,)
-        Rows whose label was given probability 0.
+        The number of rows whose label was given probability 0.
     support : ndarray of shape (n_slices, n_labels + 1)
         The weight of each label; the last is that of labels that the model does not know.
     confusion : ndarray of shape (n_labels + 1, n_labels)
-        The weight of rows by their label and the one predicted.
+        The weight of rows by their label and the predicted one.
     unknown : Counter
-        Rows by a label that the model does not know.
+        The number of rows of each label that the model does not know.
     own_loss : float
         The sum of the model's own losses over rows with a label that it knows.
     """
@@ -187,12 +187,12 @@ class LabelTally:
         self.covered: CoverageTally | None = None
 
     def codes(self, y: np.ndarray) -> np.ndarray:
-        """The index of each label, -1 for one that the model does not know."""
+        """The index of each label, -1 if the model does not know it."""
         numeric = y.dtype.kind == "f"
         return encode_labels(y, numbers_of(self.labels) if numeric else self.labels).astype(np.int64)
 
     def add(self, codes: np.ndarray, said: ScoredLabels, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
-        """Add rows with a weight above 0, by the index of their label; `slices` has the slice of each, of so many."""
+        """Add rows with positive weight, by the index of their label; `slices` has the slice of each, below `count`."""
         names = ("rows", "infinite", "weight", "right", "brier", "log_loss", "finite", "support")
         for name in names:
             setattr(self, name, grown(getattr(self, name), count))
@@ -213,7 +213,7 @@ class LabelTally:
             self.kept.add(codes.astype(np.int32), weight, scores, *more)
 
     def join(self, other: LabelTally) -> None:
-        """Add the sums over other rows, of neither of which slices or single rows are kept."""
+        """Add the sums over other rows; both tallies must have one slice and keep no single rows."""
         for name in ("rows", "infinite", "weight", "right", "brier", "log_loss", "finite", "support", "confusion"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.unknown += other.unknown
@@ -274,7 +274,7 @@ class NumberTally:
         self.covered: CoverageTally | None = None
 
     def add(self, y: np.ndarray, said: np.ndarray, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
-        """Add rows with a weight above 0; `slices` has the slice of each, of so many."""
+        """Add rows with positive weight; `slices` has the slice of each row, below `count`."""
         for name in ("rows", "weight", "mean", "squares", "square", "absolute"):
             setattr(self, name, grown(getattr(self, name), count))
         wide, error, part = len(self.rows), said - y, NumberTally(False)
@@ -291,7 +291,7 @@ class NumberTally:
             self.kept.add(y, said, weight)
 
     def join(self, other: NumberTally) -> None:
-        """Add the sums over other rows, of neither of which slices or single rows are kept."""
+        """Add the sums over other rows; both tallies must have one slice and keep no single rows."""
         before, c = self.weight, other.weight
         both = np.where(before + c > 0.0, before + c, 1.0)
         apart = np.where(c > 0.0, other.mean - self.mean, 0.0)
@@ -301,7 +301,7 @@ class NumberTally:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def median_error(self) -> float:
-        """The mean absolute distance to the best constant for it, a weighted median; NaN where rows were not kept."""
+        """The mean absolute error of the best constant, a weighted median; NaN if rows were not kept."""
         if self.kept is None:
             return math.nan
         y, _, weight = self.kept.joined()
