@@ -1,4 +1,4 @@
-"""What densities over independent columns share: rows in, sufficient statistics kept, predictions out."""
+"""What densities over independent columns share: learning rows as sufficient statistics, and predicting."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ for _part in (kernels.Dirichlet, kernels.Restaurant, kernels.Rate, kernels.Waiti
 class Density(Forgetting):
     """A density over one column, or over several independent ones of the same family.
 
-    `n` and `state` have one slot per set of statistics: a single one here, one per class or key where densities share
-    arrays. `update` learns rows in their order; `progressive` also returns the log density of each *before* it was
-    learnt. Their negative sum is the log loss. For a Bayes predictive it is the negative log marginal likelihood, which
-    the sufficient statistics give in closed form whatever the order: so `loss` costs nothing, and for merged shards it
-    is what one run over all their rows would have paid. Where old rows fade (`forget` below 1) the order counts: `loss`
-    is summed row by row, a + b stands for b's rows after a's, and its loss is the sum of what each paid by itself.
+    `n` and `state` have one slot per set of statistics: usually a single one, or one per class or key if densities
+    share arrays. `update` learns rows in their order; `progressive` also returns the log density of each row *before*
+    it was learnt. The negative sum of these is the log loss. For a Bayes predictive it equals the negative log marginal
+    likelihood, which the sufficient statistics give in closed form, independent of the order of the rows: `loss` costs
+    nothing, and for merged shards it is the loss of one run over all their rows. With forgetting (`forget` below 1) the
+    order matters: `loss` is summed row by row, and ``a + b``, which stands for the rows of b after those of a, has the
+    sum of the losses of both.
     """
 
     name: str
@@ -50,14 +51,14 @@ class Density(Forgetting):
     # ---- each family implements these, `_marginal` and `_best`
 
     def _merged(self, other: Self, keep: float) -> None:
-        """Add the statistics of other, after fading these by `keep`."""
+        """Add the statistics of other, after multiplying these by `keep`."""
         if keep < 1.0:
             for j in range(self.columns):
                 self.part.fade(self.state, 0, j, keep)
         self.state += other.state
 
     def _draw(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws from the predictive, one row each."""
+        """Draws from the predictive, one per row."""
         raise NotImplementedError
 
     # ---- reading
@@ -80,11 +81,11 @@ class Density(Forgetting):
         return np.ascontiguousarray(x, x.dtype if x.dtype in (np.float32, np.float64) else np.float64)
 
     def _values(self, X: np.ndarray) -> np.ndarray:
-        """The values that numbers of the kernels stand for."""
+        """The values that the kernels' numbers stand for."""
         return X
 
     def _refuse(self, X: np.ndarray) -> None:
-        """Raise an error for the first value that the family does not take."""
+        """Raise an error for the first value outside the support of the family."""
         place = int(kernels.refused(self.part, X))
         if place >= 0:
             row, column = divmod(place, self.columns)
@@ -120,7 +121,7 @@ class Density(Forgetting):
         return out
 
     def __add__(self, other: Self) -> Self:
-        """Merge two densities, as if the rows of other had come after these."""
+        """Merge two densities, as if the rows of other had come after the rows of this one."""
         if type(other) is not type(self) or not self._alike(other):
             raise ValueError(f"only densities of one family and prior add up: {self!r} and {other!r} do not")
         both = self.copy()
@@ -146,12 +147,12 @@ class Density(Forgetting):
         return new
 
     def as_prior(self, rows: float) -> Self:
-        """A density without rows, whose prior is what was learnt here.
+        """A density without rows whose prior is what this one has learnt.
 
         Parameters
         ----------
         rows : float
-            The number of rows that the new prior is worth, beside the prior it had; above 0.
+            The weight of the learnt rows in the new prior, in rows and in addition to the old prior; above 0.
 
         Returns
         -------
@@ -172,7 +173,7 @@ class Density(Forgetting):
         return new
 
     def given(self, prior: Self) -> Self:
-        """A copy with the same rows and the prior of another density."""
+        """A copy with the same rows but the prior of another density."""
         new = self.copy()
         new.part = prior.part
         return new
@@ -196,16 +197,16 @@ class Density(Forgetting):
     # ---- predicting
 
     def contest(self, X: np.ndarray, slots: np.ndarray, worth: float) -> np.ndarray:
-        """Predict each row under every slot, then learn it in its own; on an error nothing has been learnt.
+        """Predict each row under every slot, then learn it in its own slot; on an error nothing is learnt.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_columns)
             The rows.
         slots : ndarray of shape (n_rows,)
-            The slot of each.
+            The slot of each row.
         worth : float
-            The number of rows that the statistics of all slots together are worth in the prior of each.
+            The weight, in rows, of the statistics of all slots together in the prior of each slot.
 
         Returns
         -------
@@ -225,7 +226,7 @@ class Density(Forgetting):
         kernels.contest(part, self.part.prior, worth, slots, X, n, state, out)
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each value, as the next row is predicted.
+        """The log density of each value under the predictive of the next row.
 
         Parameters
         ----------
@@ -235,7 +236,7 @@ class Density(Forgetting):
         Returns
         -------
         ndarray of shape (n_rows, n_columns)
-            In nats; -inf where the family does not take the value.
+            In nats; -inf for values outside the support of the family.
         """
         X = self._numbers(x)
         if np.isnan(X).any():
@@ -269,9 +270,9 @@ class Density(Forgetting):
 
 
 def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
-    """Learn rows, each in its slot (None: all in slot 0); on an error nothing has been learnt.
+    """Learn rows, each in its slot (None: all in slot 0); on an error nothing is learnt.
 
-    A value that is not finite makes a Gaussian's sums of squares not finite, so its rows need not be read twice.
+    A value that is not finite makes the sums of squares of a Gaussian not finite, so its rows need not be read twice.
     """
     if not isinstance(density.part, kernels.Normal):
         density._refuse(X)
@@ -287,20 +288,20 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
 
 
 def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int, sums: slice = slice(None)) -> None:
-    """Refuse a loaded density that the loops over rows could leave their memory with.
+    """Refuse a loaded density with which the loops over rows could access memory out of bounds.
 
     Parameters
     ----------
     fields : dict
         The fields of the density.
     family : type
-        The class of its part.
+        The class of the family.
     rows : int
         Rows of the prior.
     width : int
-        Statistics of each column.
+        Number of statistics per column.
     sums : slice, default all
-        Which of them are sums of numbers that are at least 0.
+        Which statistics are sums of numbers that are at least 0.
     """
     part, n, state, columns = (fields[name] for name in ("part", "n", "state", "columns"))
     want(type(part) is family, f"`part` must be a {family.__name__}")
@@ -316,7 +317,7 @@ def check_statistics(fields: dict[str, Any], family: type, rows: int, width: int
 
 
 def parsed(x: np.ndarray) -> np.ndarray:
-    """Strings as numbers; an error names the first row that does not hold one."""
+    """Strings parsed as numbers; an error names the first row that is not a number."""
     try:
         return x.astype(np.float64)
     except (ValueError, TypeError):

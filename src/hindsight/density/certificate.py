@@ -1,4 +1,4 @@
-"""Certificates of densities: what one paid in log loss, what the best fixed distribution would have, and the bound.
+"""Certificates of densities: their log loss, that of the best fixed distribution in hindsight, and the bound.
 
 The theorems are those of docs/theory.md#density.
 """
@@ -30,20 +30,20 @@ class DensityCertificate:
     theorem : Theorem
         Name, source and statement of the bound.
     measured : float
-        -Σ ln p(x_t) in nats, each row predicted before it was learnt.
+        -Σ ln p(x_t) in nats, where each row was predicted before it was learnt.
     rival : float
-        The same for the best fixed distribution of the family in hindsight (maximum likelihood); -inf where the
-        likelihood has no maximum (a Gaussian without variance).
+        The same for the best fixed distribution of the family in hindsight (maximum likelihood); -inf if the likelihood
+        has no maximum (a Gaussian without variance).
     bound : float
-        Upper bound on the regret in nats; NaN where nothing is promised.
+        Upper bound on the regret in nats; NaN if there is none.
     rows : int
         Number of rows.
     assumptions : tuple of Assumption
-        What the theorem needs, and whether it was met.
+        The assumptions of the theorem, and whether they were met.
     notes : tuple of str
         Remarks.
     label : str or None
-        Name of the column, where there are several.
+        Name of the column, if there are several.
     parts : tuple of DensityCertificate
         For a product, one certificate per column; its own figures are their sums.
     equality : bool
@@ -140,7 +140,7 @@ def judge(
     needs: tuple[Assumption, ...],
     notes: tuple[str, ...] = (),
 ) -> DensityCertificate:
-    """Make the certificate: VOID where an assumption is not met, UNCHECKABLE without a bound, else by the figures."""
+    """Make the certificate: VOID if an assumption is not met, UNCHECKABLE without a bound, otherwise by the numbers."""
     if rows == 0:
         raise ValueError("there is no row yet, so nothing to certify")
     equality = False
@@ -154,7 +154,7 @@ def judge(
 
 
 def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
-    """A note on what the loss of merged shards means."""
+    """A note on the meaning of the loss of merged shards."""
     if shards < 2:
         return ()
     if in_closed_form:

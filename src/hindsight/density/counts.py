@@ -1,4 +1,4 @@
-"""Densities of counts: symbols, booleans, numbers of events, and bins of a histogram."""
+"""Densities of counts: symbols, booleans, event counts, and bins of a histogram."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Categorical(Density):
 
     With alpha = ½ (Krichevsky-Trofimov) the regret against the best fixed distribution is at most (k−1)/2·ln T + ln k
     nats; with alpha = 1 (Laplace) at most ln C(T+k−1, k−1): docs/theory.md#density. A declared symbol that was not seen
-    yet has its pseudo-count; any other symbol is an error.
+    yet has only its pseudo-count; undeclared symbols are an error.
 
-    Without declared symbols the alphabet grows: p(i) = n_i/(n + alpha), and alpha/(n + alpha) for all new symbols
-    together, so that the seen symbols and "new" sum to 1 (the name of a new symbol is not charged; a sample has None
-    there). For a growing alphabet there is no bound.
+    Without declared symbols the alphabet grows: p(i) = n_i/(n + alpha) for symbols already seen, and alpha/(n + alpha)
+    for all new symbols together, so that the probabilities sum to 1. The loss does not include the identity of a new
+    symbol, and samples contain None for one. For a growing alphabet there is no bound.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Categorical(Density):
     columns : int, default 1
         Number of independent columns over the same symbols; rows are an array of shape (n_rows,) or (n_rows, columns).
     forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+        Forgetting factor in (0, 1] that multiplies the statistics of earlier rows at each row; 1 forgets nothing.
 
     Attributes
     ----------
@@ -208,12 +208,12 @@ class Categorical(Density):
         return new
 
     def probabilities(self) -> np.ndarray:
-        """The probability of each symbol as the next row.
+        """The predictive probability of each symbol for the next row.
 
         Returns
         -------
         ndarray of shape (k, columns)
-            One row per symbol; for a growing alphabet one more, for any new symbol.
+            One row per symbol; a growing alphabet has an additional row for all new symbols together.
         """
         if self.grows:
             mass = np.append(self.state[0, :, 0], self.part.prior[0, 0])
@@ -264,16 +264,16 @@ class Bernoulli(Categorical):
 
 @storable_density
 class Poisson(Density):
-    """Numbers of events with a Gamma(a, b) prior of the rate; the predictive is negative binomial.
+    """Event counts with a Gamma(a, b) prior for the rate; the predictive is negative binomial.
 
     The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
 
     Parameters
     ----------
     a : float or array-like of shape (columns,), default 0.5
-        Number of events that the prior is worth, above 0.
+        Number of pseudo-events of the prior, above 0.
     b : float or array-like of shape (columns,), default 0.01
-        Number of rows that the prior is worth, above 0.
+        Number of pseudo-rows of the prior, above 0.
     columns, forget
         As in `Categorical`.
 
@@ -322,15 +322,15 @@ class Poisson(Density):
 
 @storable_density
 class Histogram(Categorical):
-    """Bins over [low, high] with Dirichlet pseudo-counts, the mass of each bin spread evenly over it.
+    """Histogram over [low, high] with Dirichlet pseudo-counts and a uniform density within each bin.
 
-    Against the best histogram over the same bins the widths cancel, so the bounds of `Categorical` hold. A value
-    outside the range is an error in `update` and has density 0.
+    In the regret against the best histogram over the same bins the bin widths cancel, so the bounds of `Categorical`
+    hold. A value outside the range is an error in `update` and has density 0.
 
     Parameters
     ----------
     low, high : float or None
-        The range, declared beforehand; None where `bins` has the edges.
+        The range, declared in advance; None if `bins` contains the edges.
     bins : int or sequence of float, default 20
         The number of bins of equal width, or their edges in ascending order.
     alpha : float or array-like, default 0.5

@@ -1,4 +1,4 @@
-"""Densities of durations: Gamma of a known shape, of which the exponential is shape 1."""
+"""Densities of durations: Gamma distributions of known shape; shape 1 is the exponential."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .online import storable_density
 
 @storable_density
 class Gamma(Density):
-    """Durations of known shape with a Gamma(a, b) prior of the rate; the predictive is a beta prime.
+    """Gamma-distributed durations of known shape with a Gamma(a, b) prior for the rate; the predictive is a beta prime.
 
     The prior is conjugate (Bernardo and Smith, 1994, docs/bibliography.md).
 
     Parameters
     ----------
     shape : float or array-like of shape (columns,), default 2.0
-        Above 0; 1 is the exponential (then 0 is a duration too), larger ones have a peak.
+        Shape, above 0; 1 is the exponential (which also allows durations of 0), and shapes above 1 have a mode above 0.
     a : float or array-like of shape (columns,), default 0.5
-        The prior counts as durations whose shapes sum to a; above 0.
+        Sum of the shapes of the pseudo-durations of the prior, above 0.
     b : float or array-like of shape (columns,), default 0.01
-        The sum of those durations, above 0.
+        Sum of these pseudo-durations, above 0.
     columns, forget
         As in `Gaussian`.
 
@@ -81,14 +81,14 @@ class Gamma(Density):
 
 @storable_density
 class Exponential(Gamma):
-    """Exponential durations with a Gamma(a, b) prior of the rate; the predictive is a Lomax.
+    """Exponential durations with a Gamma(a, b) prior for the rate; the predictive is a Lomax.
 
     Parameters
     ----------
     a : float or array-like of shape (columns,), default 0.5
-        Number of durations that the prior is worth, above 0.
+        Number of pseudo-durations of the prior, above 0.
     b : float or array-like of shape (columns,), default 0.01
-        The sum of those durations, above 0.
+        Sum of these pseudo-durations, above 0.
     columns, forget
         As in `Gamma`.
 

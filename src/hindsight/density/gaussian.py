@@ -21,12 +21,13 @@ LN_2PI = math.log(2.0 * math.pi)
 
 @storable_density
 class Gaussian(Density):
-    """Gaussian columns of unknown mean and variance, each independent of the others.
+    """Independent Gaussian columns of unknown mean and variance.
 
-    The predictive is a Student t. The prior (Normal-Gamma) counts as `dof` squares of size scale² and `strength` rows
-    at `mean`: the first prediction is a t with `dof` degrees of freedom around `mean`, of scale about scale/√strength.
-    The defaults are weak: they fade as soon as two values differ by much more than `scale`, and hardly shrink means of
-    up to 1,000 standard deviations. Constant columns are allowed: the scale of the prior remains.
+    The predictive is a Student t. The Normal-Gamma prior acts like `dof` squared deviations of size scale² and
+    `strength` rows at `mean`: the first predictive is a t with `dof` degrees of freedom around `mean`, with a scale of
+    about scale/√strength. The default prior is weak: it is negligible as soon as two values differ by much more than
+    `scale`, and hardly shrinks means of up to 1,000 standard deviations. Constant columns are allowed, because the
+    scale of the prior remains.
 
     Parameters
     ----------
@@ -35,20 +36,20 @@ class Gaussian(Density):
     scale : float or array-like of shape (columns,), default 1e-3
         Scale of the prior, above 0.
     strength : float or array-like of shape (columns,), default 1e-6
-        Number of rows that the prior's mean is worth, above 0.
+        Number of pseudo-rows of the prior mean, above 0.
     dof : float or array-like of shape (columns,), default 1.0
         Degrees of freedom of the prior, above 0.
     columns : int, default 1
         Number of independent columns; rows are an array of shape (n_rows,) or (n_rows, columns).
     forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+        Forgetting factor in (0, 1] that multiplies the statistics of earlier rows at each row; 1 forgets nothing.
 
     Attributes
     ----------
     mean : ndarray of shape (columns,)
         Mean of the rows.
     variance : ndarray of shape (columns,)
-        Variance of the rows (the sum of squares divided by their number).
+        Variance of the rows (the sum of squared deviations divided by n).
     rows : int
         Number of rows learnt.
     loss : float
@@ -94,7 +95,7 @@ class Gaussian(Density):
         Returns
         -------
         mean, kappa, alpha, beta : ndarray of shape (columns,)
-            The mean, the rows it is worth, and shape and rate of the precision's gamma distribution.
+            The mean, its number of pseudo-rows, and the shape and rate of the gamma distribution of the precision.
         """
         m, k, a, b = self._posterior()
         return m[0], k[0], a[0], b[0]
@@ -148,16 +149,17 @@ class Gaussian(Density):
 
 @storable
 class TiedGaussian(Gaussian):
-    """Gaussian columns of several classes, a slot each, of unknown means and one unknown variance that they share.
+    """Gaussian columns of several classes (one slot each), of unknown means and one unknown variance per column shared
+    by all.
 
-    The prior is that of `Gaussian` for every class. So the rows of all classes tell each how far values spread, which
-    takes fewer of them; where the variances differ, it is wrong.
+    The prior of every class is that of `Gaussian`. The variance is estimated from the rows of all classes, so fewer
+    rows are needed; the model is wrong if the variances differ.
     """
 
     name = "tied gaussian"
 
     def slot(self, s: int) -> Self:
-        """A copy of one slot that learns independently, with what the others know of the variance for a prior."""
+        """A copy of one slot that learns independently; its prior includes the variance learnt from other slots."""
         new = super().slot(s)
         new.part = kernels.Normal(self.part.prior.copy())
         kernels.tie(new.part, self.part.prior, self.state, s, np.append(self.n, 0.0))
@@ -172,9 +174,9 @@ class TiedGaussian(Gaussian):
 class FullGaussian(Forgetting):
     """A Gaussian of unknown mean and covariance over several columns.
 
-    The predictive is a multivariate t. The prior counts as in `Gaussian` (for one column the two are the same):
-    Normal-Wishart with Psi = dof·scale²·I and d − 1 + dof degrees of freedom. Each row costs O(d²); where old rows
-    fade, O(d³). A column that is constant, or a sum of others, is allowed: the scale of the prior remains.
+    The predictive is a multivariate t. The prior is Normal-Wishart with Psi = dof·scale²·I and d − 1 + dof degrees of
+    freedom; for one column it is that of `Gaussian`. Each row costs O(d²), or O(d³) with forgetting. Constant or
+    linearly dependent columns are allowed, because the scale of the prior remains.
 
     Parameters
     ----------
@@ -183,9 +185,9 @@ class FullGaussian(Forgetting):
     mean : float or array-like of shape (columns,), default 0.0
         Mean of the prior.
     scale, strength, dof : float, default 1e-3, 1e-6 and 1.0
-        As in `Gaussian`, each one number for all columns.
+        As in `Gaussian`; one number for all columns.
     forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+        Forgetting factor in (0, 1] that multiplies the statistics of earlier rows at each row; 1 forgets nothing.
 
     Attributes
     ----------
@@ -328,7 +330,7 @@ class FullGaussian(Forgetting):
         return both
 
     def as_prior(self, rows: float) -> Self:
-        """As `Density.as_prior`: a density without rows, whose prior is what was learnt here, worth `rows` rows."""
+        """As `Density.as_prior`: a density without rows whose prior is what this one has learnt."""
         new, worth, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
         if n > 0.0:
             kappa = self._kappa + worth

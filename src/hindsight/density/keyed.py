@@ -28,22 +28,23 @@ ROWS = 1 << 14  # a block of rows that stays in cache while each column's statis
 class Keyed(OnlineDensity):
     """One density per key, all with the same prior.
 
-    A key that is seen for the first time starts from the prior of `density` (use `as_prior` to make that what a crowd
-    does); a key that was never seen is predicted by that prior. Memory is bounded by `capacity` keys. One more is an
-    error or, with `spill`, the least recently seen key is moved to that SQLite file until it is seen again. Rows come
-    as for `Product`, with the key among the columns. `save` writes all keys, those that spilled too; loaded, all are in
-    memory.
+    New keys start from the prior of `density`, which also predicts keys that were never seen; use `as_prior` to make
+    the behaviour of a population the prior. At most `capacity` keys are kept in memory. Another key is an error, unless
+    `spill` is given: then the least recently seen key is moved to that SQLite file until it is seen again. Rows have
+    the same forms as for `Product`, with the key as one of the columns. `save` writes all keys, including those in the
+    SQLite file; after loading, all are in memory.
 
     Parameters
     ----------
     density : Density or Product
-        A density over columns (not a full Gaussian or an n-gram), or a product of such; its rows are ignored.
+        A density over columns (not a full Gaussian or an n-gram), or a product of such densities; rows that it has
+        learnt are ignored.
     key : str or int
-        The name of the key's column, or its index in rows that come as a 2-D array.
+        The name of the key's column, or its index if rows are a 2-D array.
     capacity : int, default 2**20
         Largest number of keys in memory.
     spill : str or None, default None
-        A file for the other keys. What an earlier run left there is overwritten.
+        A file for the keys that do not fit in memory. The keys of an earlier run in it are overwritten.
 
     Attributes
     ----------
@@ -52,7 +53,7 @@ class Keyed(OnlineDensity):
     rows : int
         Number of rows learnt.
     loss : float
-        Cumulative log loss in nats, each row given its key.
+        Cumulative log loss in nats of the rows given their keys.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class Keyed(OnlineDensity):
     # ---- files
 
     def __getstate__(self) -> dict[str, Any]:
-        """All keys and their statistics, in the order of the keys; what spilled as well."""
+        """All keys and their statistics in the order of the keys, including those in the file."""
         each = list(self._everywhere())
         kept = []
         for k, part in enumerate(self._parts):
@@ -125,7 +126,7 @@ class Keyed(OnlineDensity):
 
     @property
     def keys(self) -> list[Any]:
-        """The keys seen: those in memory first, the least recently seen first where some spill."""
+        """The keys seen, those in memory first; with `spill` these are ordered from the least recently seen."""
         return [*self._slot, *self._away]
 
     @property
@@ -148,7 +149,7 @@ class Keyed(OnlineDensity):
     # ---- reading
 
     def _split(self, x: Any) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The keys, and the numbers of each density."""
+        """The keys, and the encoded values for each density."""
         frame = columns_of(x)
         if frame is not None:
             if self.key not in frame:
@@ -193,7 +194,7 @@ class Keyed(OnlineDensity):
             self._room(keys, *encode(keys))
 
     def _room(self, keys: np.ndarray, codes: np.ndarray, kinds: list[Any]) -> list[Any]:
-        """The new keys, if there is room for them; otherwise an error."""
+        """The new keys, if there is room for them; otherwise raise an error."""
         new = [key for key in kinds if key not in self._slot]
         free = self.capacity - len(self._slot)
         if len(new) > free:
@@ -219,7 +220,7 @@ class Keyed(OnlineDensity):
         yield 0, len(keys), np.array([self._slot.get(key, 0) for key in kinds], np.int32)[codes]
 
     def _runs_with_spill(self, keys: list[Any], create: bool) -> Iterator[tuple[int, int, np.ndarray]]:
-        """The same where keys spill: the least recently seen key makes room."""
+        """The same with `spill`: the least recently seen key is moved to make room."""
         slot, start = self._slot, 0
         out: list[int] = []
         touched: set[int] = set()
@@ -257,7 +258,7 @@ class Keyed(OnlineDensity):
         return self._store
 
     def close(self) -> None:
-        """Close the file that keys spill to; those in it are lost."""
+        """Close the file of spilled keys; the keys in it are lost."""
         if self._store is not None:
             self._store.close()
 
@@ -319,7 +320,7 @@ class Keyed(OnlineDensity):
         self.rows += len(keys) if create else 0
 
     def terms(self, x: Any) -> np.ndarray:
-        """The log density of each row by density, given its key; a key that was never seen has the prior."""
+        """The log density of each row by density, given its key; unseen keys are predicted by the prior."""
         out = []
         for a, b, slots, blocks in self._blocks(x, create=False):
             columns = []
@@ -341,12 +342,12 @@ class Keyed(OnlineDensity):
         Parameters
         ----------
         key : hashable
-            The key; for one that was never seen the copy has the prior and no rows.
+            The key; for a key that was never seen, the copy has the prior and no rows.
 
         Returns
         -------
         Density or Product
-            It learns independently.
+            A copy that learns independently.
         """
         s = next(iter(self._segments(objects([key]), create=False)))[2][0]
         each = [part.slot(s) for part in self._parts]
@@ -357,7 +358,7 @@ class Keyed(OnlineDensity):
         return product
 
     def __add__(self, other: Self) -> Self:
-        """Merge two, key by key, as if the rows of other had come after these."""
+        """Merge two keyed densities, key by key, as if the rows of other had come after the rows of this one."""
         if self.spill is not None or other.spill is not None or any(p.forget < 1.0 for p in self._parts):
             raise ValueError("keyed densities add up only where none spills to a file and nothing fades")
         alike = self.key == other.key and self.names == other.names
@@ -393,7 +394,7 @@ class Keyed(OnlineDensity):
     # ---- what it cost
 
     def _everywhere(self) -> Iterator[list[Density]]:
-        """The statistics of all keys: those in memory at once, then those in the file one by one."""
+        """Iterate over the statistics of all keys: those in memory at once, then those in the file one by one."""
         places = list(self._slot.values())
         each = [part.slot(0) for part in self._parts]
         for new, part in zip(each, self._parts, strict=True):
@@ -405,7 +406,7 @@ class Keyed(OnlineDensity):
             yield each
 
     def _spilt(self) -> list[Any]:
-        """The keys in the file, in one order."""
+        """The keys in the file, in a fixed order."""
         return sorted(self._away, key=repr)
 
     @property
@@ -443,12 +444,12 @@ def parts_of(density: Any) -> list[Any]:
 
 
 def can_be_keyed(part: Any) -> bool:
-    """Whether one part can have a slot per key."""
+    """Whether a density can have one slot per key."""
     return isinstance(part, Density) and not getattr(part, "grows", False)
 
 
 def objects_in(keys: np.ndarray) -> list[Any]:
-    """The keys of an array of objects; of any other array none, since none of them can be missing."""
+    """The keys of an object array; empty for other arrays, in which no key can be missing."""
     return keys.tolist() if keys.dtype.kind == "O" else []
 
 

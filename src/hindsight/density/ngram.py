@@ -27,17 +27,17 @@ LONGEST = 100  # the largest order: probabilities go from each history to the sh
 
 @storable_density
 class NGram(OnlineDensity):
-    """Words given the order − 1 words before them, with absolute discounting: every count c gives up `discount`.
+    """N-gram model: words given the `order` − 1 words before them, with absolute discounting.
 
     With ``smoothing="interpolate"``, p(w | h) = max(c − D, 0)/C + D·(distinct words after h)/C · p(w | shorter h) for
     every word w, where D is the discount, c the count of w after the history h and C the sum of those counts. With
-    ``"back-off"`` the shorter history is used only for words not seen after h, scaled to the mass given up. Below the
-    single words is the uniform distribution over the vocabulary: the words declared or seen so far, the unknown word
-    and the end of the sentence. So probabilities sum to 1 over the vocabulary. A word that is not in it is predicted as
-    the unknown word, and then, unless the vocabulary was declared, added to it.
+    ``"back-off"`` the shorter history is used only for words not seen after h, scaled to the discounted mass. The
+    shortest level, below single words, is the uniform distribution over the vocabulary: the words declared or seen so
+    far, the unknown word and the end of the sentence. Probabilities therefore sum to 1 over the vocabulary. A word that
+    is not in it is predicted as the unknown word and then added to it, unless the vocabulary was declared.
 
     Rows are sentences: strings, which are split at white space, or lists of words. The loss is summed sentence by
-    sentence; of merged models it is the sum of what each paid by itself.
+    sentence; for merged models it is the sum of the losses of both.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class NGram(OnlineDensity):
     vocabulary : iterable of str or None, default None
         The declared words, or None for a growing vocabulary.
     smoothing : {"interpolate", "back-off"}, default "interpolate"
-        How longer and shorter histories are combined.
+        How the estimates from longer and shorter histories are combined.
     discount : float, default 0.75
         D, between 0 and 1.
 
@@ -98,7 +98,7 @@ class NGram(OnlineDensity):
     # ---- files
 
     def __getstate__(self) -> dict[str, Any]:
-        """The counts as a table: in a row the words of a history (-1 before them), the word after it, how often."""
+        """The counts as a table with rows of a history (padded in front by -1), the next word, and its count."""
         place = {word: k for k, word in enumerate([*self._words, START])} | {w: k for k, w in enumerate(self._words)}
         counts = [
             [-1] * (self.order - 1 - len(history)) + [place[w] for w in (*history, word)] + [count]
@@ -154,9 +154,9 @@ class NGram(OnlineDensity):
         Parameters
         ----------
         word : str
-            The word; one that is not in the vocabulary counts as the unknown word.
+            The word; any word that is not in the vocabulary is treated as the unknown word.
         history : tuple of str, default ()
-            The words before it, of which the last order − 1 are used.
+            The words before it; the last `order` − 1 of them are used.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class NGram(OnlineDensity):
 
     @property
     def perplexity(self) -> float:
-        """e to the power of the mean log loss per word."""
+        """The perplexity: e to the power of the mean log loss per word."""
         return math.exp(self.loss / self.tokens) if self.tokens else math.nan
 
     def certificate(self) -> DensityCertificate:

@@ -1,4 +1,4 @@
-"""What every density does, and the log loss and certificate of those whose old rows may fade."""
+"""The interface of all densities, and the log loss and certificate of densities that may forget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def storable_density(cls: Class) -> Class:
-    """Register a density whose objects may be saved, within others and in files of their own."""
+    """Register a density class whose objects can be saved, by themselves or within others."""
     return storable(cls, file="density")
 
 
@@ -40,7 +40,7 @@ class OnlineDensity:
         Parameters
         ----------
         x : rows
-            In one of the forms that the class describes.
+            Rows in one of the forms described by the class.
 
         Returns
         -------
@@ -49,7 +49,7 @@ class OnlineDensity:
         Raises
         ------
         RowError
-            If the density does not take a value. Then nothing has been learnt.
+            If a value is outside the support of the density. Then nothing is learnt.
         """
         raise NotImplementedError
 
@@ -69,12 +69,12 @@ class OnlineDensity:
         raise NotImplementedError
 
     def logp(self, x: Any) -> np.ndarray:
-        """The log density (or log probability) of each row, as the next row is predicted.
+        """The log density (or log probability) of each row under the predictive of the next row.
 
         Parameters
         ----------
         x : rows
-            In the form that `update` takes. They are not learnt.
+            Rows in the form that `update` takes. They are not learnt.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class OnlineDensity:
         Parameters
         ----------
         path : str or os.PathLike
-            Where to write it. `hindsight.load` reads it back as an equal density, which goes on where this one stands.
+            Where to write it. `hindsight.load` reads it back as an equal density that can continue learning.
 
         Raises
         ------
@@ -136,10 +136,10 @@ class OnlineDensity:
 
 
 class Forgetting(OnlineDensity):
-    """A density whose old rows may fade: its loss, its rival in hindsight, and its certificate.
+    """A density that may forget earlier rows: its loss, its rival in hindsight, and its certificate.
 
     With ``forget = 1`` the loss is the negative log marginal likelihood, in closed form. With ``forget`` below 1 it is
-    summed row by row in `_paid`, and `_whole` learns the same rows without fading, to know the rival.
+    summed row by row in `_paid`, and `_whole` learns the same rows without forgetting, to compute the rival.
     """
 
     forget: float
@@ -165,11 +165,11 @@ class Forgetting(OnlineDensity):
         raise NotImplementedError
 
     def _theorem(self) -> tuple[Theorem, float, tuple[Assumption, ...]]:
-        """The theorem, its bound on the regret (NaN: none), and its assumptions."""
+        """The theorem, its bound on the regret (NaN if there is none), and its assumptions."""
         return PREDICTIVE, math.nan, ()
 
     def _remember(self, x: Any) -> None:
-        """Where old rows fade, learn these without fading too."""
+        """With forgetting, also learn these rows without forgetting."""
         if self.forget < 1.0:
             if self._whole is None:
                 self._whole = self.fresh()
@@ -177,7 +177,7 @@ class Forgetting(OnlineDensity):
             self._whole.update(x)
 
     def _append(self, other: Self) -> None:
-        """Count the rows and the loss of other after these."""
+        """Add the rows and the loss of other."""
         self.shards = total_shards(self, other)
         self.rows += other.rows
         self._paid += other._paid
@@ -197,12 +197,12 @@ class Forgetting(OnlineDensity):
         Returns
         -------
         DensityCertificate
-            The regret, and a bound on it where there is a theorem (docs/theory.md#density).
+            The regret, and a bound on it if there is a theorem (docs/theory.md#density).
 
         Raises
         ------
         ValueError
-            If no row was learnt yet.
+            If no row has been learnt.
         """
         theorem, bound, needs = self._theorem()
         if self.forget == 1.0:
@@ -213,7 +213,7 @@ class Forgetting(OnlineDensity):
 
 
 def forget_factor(forget: float) -> float:
-    """The factor by which old rows fade, if it lies in (0, 1]."""
+    """The forgetting factor, checked to lie in (0, 1]."""
     if not 0.0 < forget <= 1.0:
         raise ValueError(f"forget must lie in (0, 1], got {forget!r}")
     return float(forget)

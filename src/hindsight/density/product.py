@@ -21,13 +21,13 @@ from .online import OnlineDensity, storable_density
 class Product(OnlineDensity):
     """A density over rows of named columns, each with its own density, independent of the others.
 
-    Rows come as a mapping of names to arrays, as a dataframe, or as a 2-D array with the columns in this order. Samples
-    are a mapping.
+    Rows are a mapping of names to arrays, a dataframe, or a 2-D array with the columns in the order of `densities`.
+    Samples are a mapping.
 
     Parameters
     ----------
     densities : mapping of str to density
-        The density of each column; a tuple of names for a density over several columns.
+        The density of each column; a density over several columns has a tuple of names as its key.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class Product(OnlineDensity):
         return out
 
     def _each(self, x: Any, what: str) -> tuple[dict[Any, Any], list[Any]]:
-        """Call a method of each density (of a copy where it learns); the densities, and what they returned."""
+        """Call a method of each density, on a copy if it learns; return the densities and the results."""
         done, answers = {}, []
         for key, name, values in zip(self.densities, self.names, self.split(x), strict=True):
             density = self.densities[key]
@@ -150,7 +150,7 @@ class Product(OnlineDensity):
         return out
 
     def __add__(self, other: Self) -> Self:
-        """Merge two products, as if the rows of other had come after these."""
+        """Merge two products, as if the rows of other had come after the rows of this one."""
         if list(self.densities) != list(other.densities):
             raise ValueError(f"only products over the same columns add up: {self.names} and {other.names} do not")
         both = self.copy()
@@ -167,7 +167,7 @@ class Product(OnlineDensity):
         return type(self)({key: density.fresh() for key, density in self.densities.items()})
 
     def as_prior(self, rows: float) -> Product:
-        """A product without rows, whose priors are what was learnt here, worth that many rows."""
+        """A product without rows whose priors are what this one has learnt, weighted as that many rows."""
         return Product({key: density.as_prior(rows) for key, density in self.densities.items()})
 
     @property
@@ -176,7 +176,7 @@ class Product(OnlineDensity):
         return math.fsum(density.loss for density in self.densities.values())
 
     def certificate(self) -> DensityCertificate:
-        """Certify each density, and their sum; see `DensityCertificate.parts`."""
+        """Certify each density and their sum; see `DensityCertificate.parts`."""
         parts = {name: d.certificate() for name, d in zip(self.names, self.densities.values(), strict=True)}
         return together("product of independent columns", self.rows, parts)
 
@@ -200,6 +200,6 @@ def columns_of(x: Any) -> Mapping[Any, Any] | None:
 
 
 def number_column(x: Any) -> np.ndarray:
-    """A column of numbers, parsed where it holds strings."""
+    """A column of numbers; strings are parsed."""
     x = np.asarray(x)
     return parsed(x) if x.dtype.kind in "OUS" else x.astype(np.float64)

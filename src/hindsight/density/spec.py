@@ -1,4 +1,4 @@
-"""Densities from a text: ``hour:categorical(24),minutes:exponential,x+y:gaussian``."""
+"""Densities from a specification such as ``hour:categorical(24),minutes:exponential,x+y:gaussian``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ ITEM = re.compile(r"\s*([^:,]+?)\s*:\s*([a-z]+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
 
 
 def parse(text: str, forget: float = 1.0) -> Product:
-    """Make the product that a specification describes.
+    """Make the product described by a specification.
 
     Parameters
     ----------
     text : str
         ``name:family`` for each column, separated by commas; symbols are strings, or 0..k−1 for a number k.
     forget : float, default 1.0
-        Factor in (0, 1] by which what was learnt fades at each row.
+        Forgetting factor in (0, 1] that multiplies the statistics of earlier rows at each row; 1 forgets nothing.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def parse(text: str, forget: float = 1.0) -> Product:
     Raises
     ------
     ValueError
-        If the text cannot be read.
+        If the text is not a valid specification.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def parse(text: str, forget: float = 1.0) -> Product:
 
 
 def make(names: str, family: str, inside: str | None, columns: int, forget: float) -> Any:
-    """Make the density of one item."""
+    """Make the density of one item of a specification."""
     args = [] if inside is None else [part.strip() for part in inside.split("|")]
     if columns > 1:
         if family != "gaussian" or args:
@@ -96,7 +96,7 @@ def make(names: str, family: str, inside: str | None, columns: int, forget: floa
 
 
 def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) -> list[float]:
-    """The numbers in brackets, if there are as many as the family takes; otherwise an error."""
+    """The numbers in parentheses, checked to be as many as the family takes."""
     try:
         values = [float(arg) for arg in args]
     except ValueError:
@@ -108,7 +108,7 @@ def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) ->
 
 
 def texts(density: Any, values: Any) -> Any:
-    """A column as its density takes it: where symbols are strings, numbers become their shortest strings."""
+    """A column as its density takes it: if symbols are strings, numbers become their shortest decimal strings."""
     values = np.asarray(values)
     known = (
         isinstance(density, Categorical)
