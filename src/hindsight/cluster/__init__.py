@@ -6,8 +6,8 @@
         rows = cluster.read("folder/", "y", client=client)
         model = cluster.fit(IsotronRegressor(rounds=50), rows)
 
-`fit` gives the estimator that one machine would fit, from sums over partitions of the rows. The rows are read by the
-workers and stay there; the driver holds weights, sums and a few sampled rows.
+`fit` returns the estimator that one machine would fit, computed from sums over partitions of the rows. The workers read
+and hold the rows; the driver holds weights, sums and a few sampled rows.
 """
 
 from .engine import ClusterError, start

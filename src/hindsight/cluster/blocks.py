@@ -1,7 +1,7 @@
-"""The rows of one partition, held by a worker for as long as a fit takes, or read again for every pass over them.
+"""The rows of one partition, held by a worker during a fit, or read again for every pass.
 
-Everything here is plain: where the rows come from, so that a worker that takes over can read them again; the rows, if
-they are held; and what is kept between two passes, which may be lost at any time.
+A block is plain data: the origin of the rows, so that another worker can read them again; the rows, if they are held;
+and a cache of what is kept between passes, which may be lost at any time.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ Rows = tuple[Any, np.ndarray, "np.ndarray | None"]  # rows, targets and weights
 
 @dataclass(frozen=True)
 class View:
-    """What one run takes of all rows: its targets, and the intercept.
+    """The rows as seen by one run: its targets and the intercept.
 
     Parameters
     ----------
     kind : {"real", "unit", "sign"}
-        What its loss takes.
+        The kind of targets of the loss.
     classes : tuple or None, default None
-        The classes, where targets are labels.
+        The classes, if targets are labels.
     run : int, default 0
-        Which of the runs, one-vs-rest.
+        The index of the run in one-vs-rest.
     offset, scale : float
-        Numbers become (y - offset) / scale.
+        Targets that are numbers become (y - offset) / scale.
     bias : float, default 0.0
         The value of the intercept coordinate, 0 for none.
     """
@@ -75,9 +75,9 @@ class Block:
     Parameters
     ----------
     origin : Partition
-        Where they come from.
+        The partition that the rows come from.
     X : ndarray, csr_matrix or None
-        The rows; None reads them again from their partition for every pass, chunk by chunk.
+        The rows; None reads them again from the partition for every pass, chunk by chunk.
     y : ndarray
         Targets as they were read: numbers, or text.
     weight : ndarray or None
@@ -85,15 +85,15 @@ class Block:
     names : list of str
         Names of the features.
     space : list of int or None, default None
-        The namespace of each name, where names have one.
+        The namespace of each name, if names have one.
     sparse : bool, default False
         Whether the rows are sparse.
     columns : ndarray or None, default None
-        Where each column of the partition's source is moved to.
+        The destination of each column of the partition's source.
     scale : dict or None, default None
-        As which rows are played.
+        The scaling of the rows.
     counts : dict of int
-        The rows without a target, or left out, by the reason.
+        The number of rows without a target, or skipped, by reason.
     """
 
     origin: Partition
@@ -119,7 +119,7 @@ class Block:
         return len(self.y)
 
     def parts(self, y: np.ndarray | None = None) -> Iterator[Rows]:
-        """Yield the rows as they are played with their targets, those given or as they were read.
+        """Yield the prepared rows with their targets: those in `y`, or as read.
 
         They come in one part if they are held, and otherwise chunk by chunk.
         """
@@ -137,7 +137,7 @@ class Block:
             raise SourceError(f"{self.origin.where}: has changed since it was read: {done:,} rows, not {len(y):,}")
 
     def over(self, work: Callable[[Any, np.ndarray, np.ndarray | None], None], y: np.ndarray | None = None) -> None:
-        """Have the rows of `parts` worked on part by part, in order."""
+        """Apply `work` to the parts of the rows, in order."""
         done = 0
         for X, own, weight in self.parts(y):
             try:
@@ -147,18 +147,18 @@ class Block:
             done += len(own)
 
     def keep(self, name: str, key: Any, make: Callable[[], Any]) -> Any:
-        """Return what was made under this name for this key, made now unless it was the last one."""
+        """Return the cached value of this name, made anew if its key has changed."""
         known = self._kept.get(name)
         if known is None or known[0] != key:
             known = self._kept[name] = key, make()
         return known[1]
 
     def drop(self, name: str) -> None:
-        """Forget what was made under this name."""
+        """Remove the value of this name from the cache."""
         self._kept.pop(name, None)
 
     def data(self, view: View) -> Data:
-        """Return the rows as a run takes them."""
+        """Return the rows as seen by a run."""
 
         def make() -> Data:
             y = view.targets(self.y)
@@ -171,7 +171,7 @@ class Block:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Say of an error in a row where that row stands."""
+        """Add the place of the row to errors about it."""
         try:
             yield
         except RowError as error:
@@ -179,7 +179,7 @@ class Block:
 
 
 def load(partition: Partition, held: bool = True) -> Block:
-    """Return the block of a partition, with its rows or without."""
+    """Return the block of a partition, with or without its rows."""
     source, rows, targets, weights = partition.open(), list[Any](), list[Any](), list[Any]()
     position: dict[str, Any] = {}
     for chunk in partition.chunks(source):
@@ -221,7 +221,7 @@ def renamed(block: Block, columns: Any, names: list[str]) -> Block:
 
 
 def moved(X: Any, columns: Any, features: int) -> Any:
-    """Return rows with each column moved to its new place among so many."""
+    """Return rows with each column moved to its new position among `features` columns."""
     if isinstance(X, np.ndarray):
         return X
     from scipy.sparse import csr_matrix
@@ -237,7 +237,7 @@ def rescaled(block: Block, scale: dict[str, Any]) -> Block:
 
 
 def sizes_of(block: Block, kind: str) -> Measure:
-    """Return what a scale needs to know of the rows of a block, those without a target among them."""
+    """Return the statistics of a block that a scaling needs, including rows without a target."""
     out = Measure()
     if block.counts.get("unlabelled"):
         for chunk in block.origin.chunks(block.origin.open(), unlabelled=True):

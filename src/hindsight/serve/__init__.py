@@ -1,1 +1,1 @@
-"""The service: a learner that stays up, loses no acknowledged row, and shows its regret while it learns."""
+"""The service: a long-running learner that loses no acknowledged row and shows its regret while it learns."""

@@ -1,4 +1,4 @@
-"""The service over HTTP: what answers each path, declared once with its description."""
+"""The service over HTTP: the handler of each path, declared once with its description."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ROUTES: dict[str, Route] = {}
 
 
 def route(path: str, *described: Any, **more: Any) -> Callable[[Any], Any]:
-    """Let a method of `Api` answer a path; the first line of its docstring says what it does."""
+    """Register a method of `Api` for a path; the first line of its docstring becomes the summary in OpenAPI."""
 
     def declare(answer: Callable[[Api, Asked], Awaitable[Response]]) -> Any:
         ROUTES[path] = Route(answer, *described, **more)
@@ -52,22 +52,22 @@ def route(path: str, *described: Any, **more: Any) -> Callable[[Any], Any]:
 
 
 class Asked(Request):
-    """A request, with the bytes of its body that are held."""
+    """A request, with the number of bytes of its body that are in memory."""
 
     held = 0
 
 
 class Api:
-    """What answers requests, with the threads behind it.
+    """The handler of all requests, with its worker threads.
 
     Parameters
     ----------
     service : Service
-        What learns.
+        The service to expose.
     hosts : sequence of str, default ()
         Further names of this host.
     token : str or None, default None
-        What must come with each request.
+        The token that every request must have.
     """
 
     def __init__(self, service: Service, hosts: Sequence[str] = (), token: str | None = None) -> None:
@@ -81,7 +81,7 @@ class Api:
         self.app = Guard(self.answer, [*LOOPBACK, *hosts], token, self.metrics)
 
     async def answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request: single rows come by the thousand in a second, so there is no more between than this."""
+        """Answer a request, with little overhead because single rows may come by the thousand per second."""
         request, method = Asked(scope, receive), scope["method"]
         found = ROUTES.get(scope["path"].rstrip("/") or "/")
         try:
@@ -104,12 +104,12 @@ class Api:
         await response(scope, receive, send)
 
     def start(self) -> None:
-        """Begin to take jobs."""
+        """Start the workers."""
         self.learning.start()
         self.predicting.start()
 
     def stop(self) -> None:
-        """Finish what was taken, and close the folder."""
+        """Finish the accepted jobs and close the folder."""
         self.certifier.close()
         self.predicting.stop()
         self.learning.stop()
@@ -147,7 +147,7 @@ class Api:
         return await predictions_response(request, await self.learning.do(part))
 
     async def part(self, request: Asked, do: str) -> Part:
-        """The rows of a request, parsed."""
+        """Parse the rows of a request."""
         given, query = request.headers.get("content-type", ""), request.query_params
         kind = given.partition(";")[0].strip().lower()
         if kind not in CONTENT_TYPES:
@@ -169,7 +169,7 @@ class Api:
         return part
 
     async def body(self, request: Asked) -> bytes:
-        """The body, within its limits of size; the server limits its time."""
+        """Read the body, within the size limits; the server limits its time."""
         most, announced = self.limits.body, request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > most:
             raise ServiceError(413, f"the body has {int(announced):,} bytes, at most {most:,} are taken")
@@ -187,7 +187,7 @@ class Api:
     # ------------------------------------------------------------ what there is
 
     async def summary(self, age: float = 0.5) -> dict[str, Any]:
-        """Where learning stands, at most so many seconds ago."""
+        """The progress of learning, at most `age` seconds old."""
         async with self.reading:
             if time.monotonic() - self.latest[0] > age:
                 out = await self.learning.do(self.service.summary)
@@ -278,7 +278,7 @@ class Api:
 
 
 def html_response(text: str, policy: str) -> Response:
-    """A page, and what it may do."""
+    """An HTML response with a content security policy."""
     return HTMLResponse(text, headers={"content-security-policy": policy})
 
 

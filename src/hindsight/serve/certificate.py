@@ -1,9 +1,9 @@
 """The certificate of a service: its loss against the best in hindsight so far, over the rows that are in its folder.
 
-Where the first rows are gone, sums of c x x', c x y and c y^2 over all rows still tell what every fixed u loses in
-squares on them. The newest rows are learnt again from the older snapshot, which tells what the service lost on them;
-the best u for these rows is sought in hindsight. Steps at a constant rate depend on nothing but the weights, so that
-their theorem holds for these rows by themselves, begun at the weights of the snapshot: that is a certificate.
+When the first rows have been deleted, the sums of c x x', c x y and c y^2 over all rows still give the squared loss of
+every fixed u. The newest rows are learnt again from the older snapshot, which gives the loss of the service on them,
+and the best u for these rows is found in hindsight. Steps at a constant rate depend only on the weights and the row.
+Their theorem therefore holds for these rows alone, starting at the weights of the snapshot, and gives a certificate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ WINDOW = 200_000  # rows at most that are learnt again
 
 @dataclass(frozen=True)
 class Material:
-    """What a certificate is about, as it stood after a commit: a state that nobody changes, and sums over all rows.
+    """The material of a certificate after a commit: an immutable state, and sums over all rows.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Material:
 
 
 class Certifier:
-    """Certificates of a service, computed in a thread of their own and kept until there are new rows."""
+    """Certificates of a service, computed in a separate thread and cached until there are new rows."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -68,11 +68,11 @@ class Certifier:
         self.busy = False
 
     def close(self) -> None:
-        """Compute no more."""
+        """Stop computing."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
     def material(self) -> Material:
-        """What there is to certify now; called by the thread that learns."""
+        """The current material for a certificate; called by the learning thread."""
         service, why = self.service, None
         live, _ = service.live.settled()
         state = replace(live, runs=[[run.frozen() for run in live.runs[0]]], source=None)
@@ -133,12 +133,12 @@ class Certifier:
     # ------------------------------------------------------------ for the page
 
     def due(self, sequence: int) -> bool:
-        """Whether the page should have a new one: rows have doubled since the last, and are not too many."""
+        """Whether the page needs a new certificate: the rows have doubled since the last and are not too many."""
         last = 0 if self.shown is None else self.shown["sequence"]
         return not self.busy and FEW <= sequence <= SHOWN and sequence >= 2 * last
 
     async def refresh(self, material: Material) -> None:
-        """Compute the one that the page shows."""
+        """Compute the certificate shown on the page."""
         self.busy = True
         try:
             found = await self.certify(material)
@@ -163,7 +163,7 @@ def briefly(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_sums(material: Material, answer: dict[str, Any]) -> str:
-    """What sums over all rows tell of the best fixed predictor; numbers are added to `answer`."""
+    """Compare with the best fixed predictor, from sums over all rows; results are added to `answer`."""
     assert material.sums is not None
     loss = material.state.compared_losses()[0]
     best, gap = best_of_sums(material.sums, material.sequence)
@@ -175,9 +175,9 @@ def from_sums(material: Material, answer: dict[str, Any]) -> str:
 
 
 def best_of_sums(sums: np.ndarray, rows: int) -> tuple[float, float]:
-    """The least squared error of a fixed predictor on so many rows that were summed, and how far off that may be.
+    """The least squared error of a fixed predictor, from sums over `rows` rows, and a bound on its rounding error.
 
-    Sums of so many terms are off by as many roundings, and the least is a difference of sums that may be far larger.
+    Each sum accumulates one rounding error per row, and the minimum is a difference of sums that may be far larger.
     """
     values, vectors = np.linalg.eigh(sums)
     few = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T  # as many rows as sums that lose what all rows lose
@@ -189,7 +189,7 @@ def best_of_sums(sums: np.ndarray, rows: int) -> tuple[float, float]:
 
 
 def over_window(path: str, material: Material, answer: dict[str, Any]) -> list[str]:
-    """What the newest rows cost the service and the best fixed predictor for them; numbers are added to `answer`."""
+    """Compare the service with the best fixed predictor on the newest rows; results are added to `answer`."""
     with closing(Store(path)) as store:
         first, last = store.first_commit(), 0
         starts = [each for each in store.snapshots() if first is not None and first - 1 <= each[0] < material.commit]
@@ -229,7 +229,7 @@ def over_window(path: str, material: Material, answer: dict[str, Any]) -> list[s
 
 
 def best_over(state: TrainingState, rows: StoredRows) -> float:
-    """What the best fixed predictors for rows, one per run, lose on them together."""
+    """The total loss of the best fixed predictors for the rows, one per run."""
     each = rows.data(state.runs[0])
     best = [best_fixed(data, run.learner.loss, data.c) for data, run in zip(each, state.runs[0], strict=True)]
     if state.labels is not None:
@@ -238,14 +238,14 @@ def best_over(state: TrainingState, rows: StoredRows) -> float:
 
 
 def begins_anywhere(learner: Any) -> bool:
-    """Whether a step depends on nothing but weights and row: then its theorem holds for every stretch of rows."""
+    """Whether steps depend only on the weights and the row, so that the theorem holds for every stretch of rows."""
     if learner.theorem not in STRETCHES or learner.geometry.multiplicative:
         return False
     return bool(learner.rate.is_constant())
 
 
 def certify_stretch(rows: StoredRows, runs: list[Run], begun: list[np.ndarray]) -> Certificate | Certificates | None:
-    """The certificates of rows by themselves, for runs begun at given weights; None if they end elsewhere."""
+    """The certificates of a stretch of rows, for runs that start at given weights; None if their ends differ."""
     again = []
     for run, weights in zip(runs, begun, strict=True):
         start = np.zeros(run.width)  # features that joined since had no weight

@@ -27,19 +27,19 @@ class RefusedError(ValueError):
 class Client:
     """A client of ``hindsight serve``.
 
-    Learning is safe to repeat: every request has a key, so that one whose answer was lost is sent again and counts
+    Learning is safe to retry: every request has a key, so a request whose answer was lost is sent again and counts only
     once.
 
     Parameters
     ----------
     url : str, default "http://127.0.0.1:8765"
-        Where the service is.
+        The address of the service.
     token : str or None, default None
         Its token.
     timeout : float, default 60.0
         Seconds to wait for an answer.
     tries : int, default 5
-        How often a request is sent where there is no answer, or the service is busy.
+        How often to send a request if there is no answer or the service is busy.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Client:
         Returns
         -------
         dict
-            ``predictions``, ``probabilities`` where there are some, ``sequence``; with `keep` also ``ids``.
+            ``predictions``, ``probabilities`` if available, ``sequence``, and with `keep` also ``ids``.
         """
         return self._post("/predict", rows, {"keep": "1"} if keep else {}, keep)
 
@@ -100,24 +100,25 @@ class Client:
         rows : dict, list of dict, data frame, or bytes of JSON lines
             The rows.
         key : str or None, default None
-            What makes a repetition count once; None makes one up.
+            The idempotency key, by which a repeated request counts once; None generates one.
         source : str or None, default None
-            The stream that the rows are from, of which `start` rows came before.
+            The name of the stream that the rows come from.
         start : int, default 0
-            See `source`.
+            The number of rows of the stream before these.
         predictions : bool, default True
-            Whether the answer has the predictions.
+            Whether the answer contains the predictions.
 
         Returns
         -------
         dict
-            ``sequence`` (of the first row), ``rows``, ``loss``, ``of`` (what the loss is), ``predictions``.
+            ``sequence`` (the number of the first row), ``rows``, ``loss``, ``of`` (the name of the loss),
+            ``predictions``.
         """
         asked = {} if source is None else {"source": source, "start": str(start)}
         return self._post("/learn", rows, asked | ({} if predictions else {"predictions": "0"}), True, key)
 
     def outcome(self, pairs: Any, *, key: str | None = None) -> dict[str, Any]:
-        """Bring the targets of rows that were kept.
+        """Send the targets of rows that were kept.
 
         Parameters
         ----------
@@ -129,29 +130,29 @@ class Client:
         return self._post("/outcome", [{"id": k, "target": v} for k, v in dict(pairs).items()], {}, True, key)
 
     def model(self) -> dict[str, Any]:
-        """What is learnt, and how."""
+        """Describe the model and its settings."""
         return dict(self._get("/model").json())
 
     def save(self, path: str) -> None:
-        """Write the model of now to a file for `hindsight.load`."""
+        """Save the current model to a file for `hindsight.load`."""
         from ..storage.container import replace
 
         replace(path, [self._get("/model", {"file": "1"}).content])
 
     def facts(self) -> dict[str, Any]:
-        """Sums and maxima over all rows."""
+        """Return sums and maxima over all rows."""
         return dict(self._get("/facts").json())
 
     def certificate(self) -> dict[str, Any]:
-        """The certificate of now."""
+        """Return the current certificate."""
         return dict(self._get("/certificate").json())
 
     def health(self) -> dict[str, Any]:
-        """Whether it learns."""
+        """Return the health of the service."""
         return dict(self._get("/health").json())
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Where learning stands, once a second."""
+        """Yield the progress of learning once a second."""
         with self.http.stream("GET", "/events", timeout=None) as answer:
             for line in answer.iter_lines():
                 if line.startswith("data: "):
@@ -185,7 +186,7 @@ class Client:
 
 
 def why_of(answer: Any) -> str:
-    """Why a request was refused."""
+    """The reason why a request was refused."""
     try:
         return str(answer.json()["error"])
     except (ValueError, KeyError, TypeError):
@@ -193,7 +194,7 @@ def why_of(answer: Any) -> str:
 
 
 def body_of(rows: Any) -> tuple[bytes, str]:
-    """Rows as the body of a request, and its type."""
+    """Encode rows as the body of a request; returns it and its content type."""
     if isinstance(rows, (bytes, bytearray)):
         return bytes(rows), "application/x-ndjson"
     if isinstance(rows, (dict, list, tuple)):

@@ -1,7 +1,7 @@
-"""Folders of earlier versions, whose log was frames in segments: they are learnt again into a database.
+"""Conversion of folders of earlier versions, whose log consisted of frames in segments, to a database.
 
 A segment is a file named after its first commit. Each commit is one frame: magic, length, number and CRC-32 of the
-header, then the payload and its CRC-32. A payload is a line of JSON that says what requests follow, and their bodies.
+header, then the payload and its CRC-32. A payload is a line of JSON that lists the requests, followed by their bodies.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ SEGMENT = re.compile(r"(\d{16})\.log")
 
 
 def convert(path: str, notify: Callable[[str], None] = lambda _: None, rewinding: bool = False) -> None:
-    """Turn a folder of an earlier version into one of this; its files are moved to ``converted`` inside it.
+    """Convert a folder of an earlier version; its old files are moved to ``converted`` inside it.
 
     Parameters
     ----------
     path : str
-        The folder; one of this version is left as it is.
+        The folder; a folder of this version is left unchanged.
     notify : callable, default does nothing
-        Called with a line of text on what was done.
+        Called with a line of text about what was done.
     rewinding : bool, default False
-        Whether a log that is damaged is taken up to there, instead of being refused.
+        Whether to use a damaged log up to the damage, rather than raise an error.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def convert(path: str, notify: Callable[[str], None] = lambda _: None, rewinding
 
 
 def first_snapshot(path: str) -> dict[str, Any] | None:
-    """The snapshot from which on the rows of an old folder are there; None where they are from the first on."""
+    """The snapshot after which an old folder has all rows; None if it has them from the first on."""
     first, kept = next(iter(segments(path)), (None, ""))[0], snapshots(path)
     if first == 1 and not any(map(began, kept)):
         return None
@@ -96,7 +96,7 @@ def first_snapshot(path: str) -> dict[str, Any] | None:
 
 
 def learn_all(path: str, service: Service, base: dict[str, Any] | None, rewinding: bool) -> int:
-    """Learn the rows of an old folder; how many cannot be."""
+    """Learn the rows of an old folder; returns how many could not be learnt."""
     if base is not None:
         service.live.restore(base["model"])
         service.sequence = int(base["sequence"])
@@ -112,7 +112,7 @@ def learn_all(path: str, service: Service, base: dict[str, Any] | None, rewindin
 
 
 def learn_commit(service: Service, time: float, parts: list[Part], ids: list[list[int]]) -> int:
-    """Learn a commit, and write down what else it says; how many rows cannot be learnt."""
+    """Learn a commit and store its other contents; returns how many rows could not be learnt."""
     service.clock, store, left_out = (lambda: time), service.store, 0
     learnt = [k for k, part in enumerate(parts) if part.do == "learn"]
     answers = service.commit([replace(parts[k], key=None, source=None) for k in learnt]) if learnt else []
@@ -142,12 +142,12 @@ def learn_commit(service: Service, time: float, parts: list[Part], ids: list[lis
 
 
 def began(state: dict[str, Any]) -> bool:
-    """Whether a snapshot is of a service that began with a model."""
+    """Whether a snapshot comes from a service that started with a model."""
     return bool(state["model"] and state["model"].get("before"))
 
 
 def snapshots(path: str) -> list[dict[str, Any]]:
-    """The snapshots that can be read, the oldest first."""
+    """The readable snapshots, oldest first."""
     folder, out = os.path.join(path, "snapshots"), []
     for number in checkpoint.generations(folder):
         try:
@@ -158,7 +158,7 @@ def snapshots(path: str) -> list[dict[str, Any]]:
 
 
 def take_tables(store: Store, state: dict[str, Any]) -> None:
-    """Write down the keys, the places in streams and the kept rows of a snapshot."""
+    """Store the keys, stream positions and kept rows of a snapshot."""
     keys, pending, sources = (unpacked_json(state[n]) for n in ("keys", "pending", "sources"))
     row = int(state["sequence"])
     store.begin()
@@ -174,7 +174,7 @@ def take_tables(store: Store, state: dict[str, Any]) -> None:
 
 
 def commits(found: list[tuple[int, str]], after: int) -> Iterator[tuple[dict[str, Any], list[Part], list[list[int]]]]:
-    """The head and the requests of each commit after one, with the numbers of kept rows."""
+    """Yield the header and requests of each commit after `after`, with the numbers of kept rows."""
     expected = None
     for k, (first, path) in enumerate(found):
         if k + 1 < len(found) and found[k + 1][0] <= after + 1:
@@ -198,7 +198,7 @@ def segments(path: str) -> list[tuple[int, str]]:
 
 
 def frames(path: str, last: bool) -> Iterator[tuple[int, bytes]]:
-    """The number and the payload of each commit of a segment; an incomplete one at the end of all is left out."""
+    """Yield the number and payload of each commit of a segment; an incomplete one at the very end is skipped."""
     with open(path, "rb") as file:
         data = file.read()
     at = 0
@@ -216,7 +216,7 @@ def frames(path: str, last: bool) -> Iterator[tuple[int, bytes]]:
 
 
 def unpack_commit(payload: bytes) -> tuple[dict[str, Any], list[Part], list[list[int]]]:
-    """The head and the requests of a commit, with the numbers of kept rows: kept by it, or learnt by it."""
+    """The header and requests of a commit, with the numbers of the kept rows that it keeps or learns."""
     line, _, rest = payload.partition(b"\n")
     head, parts, ids, at = json.loads(line), [], [], 0
     for each in head.pop("parts"):

@@ -1,4 +1,4 @@
-"""Who may ask: hosts, origins and tokens are checked before a body is read; every answer says what pages may do."""
+"""Access control: hosts, origins and tokens are checked before a body is read, and headers restrict pages."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 class Guard:
-    """An application that hands on only what may be asked.
+    """An ASGI application that passes on only permitted requests.
 
     Parameters
     ----------
     app : ASGI application
-        What answers.
+        The application that answers.
     hosts : sequence of str
-        Names that the Host header may have, without a port: others are refused, since a page of another site could
-        have its name point here (DNS rebinding).
+        The names allowed in the Host header, without a port. Others are refused, because the name of another site could
+        be made to resolve to this host (DNS rebinding).
     token : str or None
-        What must come with each request, as a bearer token or as the password of basic authentication.
+        The token required in each request, as a bearer token or as the password of basic authentication.
     metrics : Metrics
-        Where requests are counted.
+        The metrics that count requests.
     """
 
     def __init__(self, app: Any, hosts: Sequence[str], token: str | None, metrics: Metrics) -> None:
@@ -74,7 +74,7 @@ class Guard:
             self.metrics.add(scope["path"], scope["method"], status, time.perf_counter() - began)
 
     def refused(self, scope: Any, headers: dict[bytes, bytes]) -> ServiceError | None:
-        """Why a request is refused; None where it is not."""
+        """The reason to refuse a request, or None."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         host = given[0].decode("latin-1").lower() if len(given) == 1 else ""
         name = HOST.fullmatch(host)
@@ -89,7 +89,7 @@ class Guard:
         return None
 
     def knows(self, authorization: bytes) -> bool:
-        """Whether the token is the right one, in a time that does not depend on it."""
+        """Whether the token is correct, in constant time."""
         assert self.token is not None
         kind, _, value = authorization.partition(b" ")
         value = value.strip()

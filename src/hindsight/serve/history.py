@@ -1,4 +1,4 @@
-"""How learning went: the loss along the way, against the best constant, the newest mistakes, and intervals."""
+"""The history of learning: the loss over time and that of the best constant, recent mistakes, and intervals."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ FAR = 4.0  # times the recent mean loss: a number that costs more is far from it
 
 
 class ServiceHistory:
-    """Points of the path: [row, mean loss, mean loss of the best constant so far, time]; and some of the newest rows.
+    """Points [row, mean loss, mean loss of the best constant so far, time] of the loss curve, and recent rows.
 
     Attributes
     ----------
     points : list of list of float
-        The path; where there are intervals also the part of the rows that they covered, and between which parts that
-        had to be.
+        The loss curve. With intervals, each point also has the fraction of rows covered and the bounds on it.
     ranges : deque of list of float
-        The newest rows with their intervals: [row, target, low, high], with None for an end that is not finite.
+        The newest rows with intervals as [row, target, low, high], with None for an infinite end.
     mistakes : deque of dict
-        The newest rows whose prediction was wrong, or for numbers far from the target: without their values.
+        The newest rows with a wrong prediction or, for numbers, a large loss; without the values of the features.
     """
 
     def __init__(self) -> None:
@@ -41,7 +40,7 @@ class ServiceHistory:
         self.ranges: deque[list[float | None]] = deque(maxlen=RANGES)
 
     def add(self, state: TrainingState, sequence: int, time: float) -> None:
-        """Take note of where learning stands, if it is time."""
+        """Add a point to the curve if one is due."""
         if self.points and sequence < self.points[-1][0] + self.step:
             return
         tracker = state.tracker
@@ -53,7 +52,7 @@ class ServiceHistory:
             self.step *= 2
 
     def add_mistakes(self, first: int, piece: PlayedRows, far: float) -> None:
-        """Take note of the newest rows that were predicted badly; the first has this number, `far` is a large loss."""
+        """Record badly predicted rows; `first` is the number of the first row, and losses above `far` are large."""
         losses, y, labels = piece.losses, piece.y, piece.model.labels
         wrong = losses > (0.0 if labels else far)
         if not wrong.any():
@@ -67,7 +66,7 @@ class ServiceHistory:
             self.mistakes.append(mistake)
 
     def add_intervals(self, first: int, piece: PlayedRows) -> None:
-        """Take note of the newest rows and their intervals, where there are some; the first has this number."""
+        """Record the newest rows with their intervals, if any; `first` is the number of the first row."""
         if piece.half is None or piece.model.labels is not None:
             return
         count = len(piece.y)
@@ -76,7 +75,7 @@ class ServiceHistory:
         self.ranges.extend([row, float(y), low, high] for row, y, low, high in each)
 
     def far(self) -> float:
-        """A loss that is large beside the mean over the newer half of the rows; 0 before there are points enough."""
+        """A threshold for large losses, from the mean loss of the newer half of the rows; 0 if there are few points."""
         if len(self.points) < 2:
             return 0.0
         rows, mean = self.points[-1][:2]
@@ -84,12 +83,12 @@ class ServiceHistory:
         return FAR * max(0.0, (rows * mean - old[0] * old[1]) / (rows - old[0]))
 
     def to_plain(self) -> dict[str, Any]:
-        """As plain values."""
+        """The history as plain values."""
         return {"points": self.points, "step": self.step, "mistakes": list(self.mistakes), "ranges": list(self.ranges)}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> ServiceHistory:
-        """What `to_plain` returned."""
+        """Restore a history from `to_plain`."""
         out = cls()
         out.points, out.step = list(plain["points"]), int(plain["step"])
         out.mistakes.extend(plain["mistakes"])
@@ -98,5 +97,5 @@ class ServiceHistory:
 
 
 def text(target: Any) -> str:
-    """A target as a label."""
+    """A target as the text of a label."""
     return number_text(target) if isinstance(target, float) else str(target)

@@ -1,4 +1,4 @@
-"""The model of a service: it settles what is learnt from the first rows, learns commit by commit, hands out readers."""
+"""The model of a service: it chooses the loss from the first rows, learns commit by commit, and provides readers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names 
 
 @dataclass(eq=False)
 class PlayedRows:
-    """What became of the rows of a piece: margins before each was learnt, targets, losses, and what they say."""
+    """The results for the rows of a piece: margins before learning, targets, losses and predictions."""
 
     model: Model
     z: np.ndarray
@@ -56,14 +56,14 @@ class PlayedRows:
 
     @cached_property
     def said(self) -> dict[str, list[Any]]:
-        """Predictions, and probabilities and intervals where there are some, of all rows."""
+        """Predictions, and probabilities and intervals if any, of all rows."""
         return answers(self.model, self.z, self.half)
 
 
 def answers(model: Model, z: np.ndarray, half: float | np.ndarray | None) -> dict[str, Any]:
-    """Predictions and, where there are some, probabilities and intervals of margins, as plain values.
+    """Predictions from margins, with probabilities and intervals if any, as plain values.
 
-    An end of an interval that is not finite is None.
+    Infinite ends of intervals are None.
     """
     found = {"predictions": model.predictions(z).tolist()}
     chances = None if model.labels is None else probabilities(model, z)
@@ -81,7 +81,7 @@ def answers(model: Model, z: np.ndarray, half: float | np.ndarray | None) -> dic
 
 @dataclass
 class PlayedRequest:
-    """What became of the rows a to b of a piece, those of one request."""
+    """The results for one request: rows a to b of a piece."""
 
     piece: PlayedRows
     a: int
@@ -89,11 +89,11 @@ class PlayedRequest:
 
     @property
     def loss(self) -> float:
-        """What the rows cost."""
+        """The loss of the rows."""
         return float(self.piece.losses[self.a : self.b].sum())
 
     def answers(self) -> dict[str, list[Any]]:
-        """What was predicted."""
+        """The predictions."""
         return {name: each[self.a : self.b] for name, each in self.piece.said.items()}
 
 
@@ -103,21 +103,21 @@ class LiveModel:
     Parameters
     ----------
     plan : Plan
-        What to learn; the loss and the labels may be left to the first rows.
+        What to learn; the loss and the labels may be determined by the first rows.
     limits : Limits
-        How many features there may be.
+        The limits on features.
 
     Attributes
     ----------
     state : TrainingState or None
-        How far it has got; None before the first rows.
+        The state of training; None before the first rows.
     rows : MappingRows, TableRows or None
-        How rows are read.
+        The reader of rows.
     model : Model
         The runs and the labels.
     sums : ndarray or None
-        For the square loss, of not too many features, the sums of c z z' over all rows z = (x, 1, y), the 1 if there
-        is an intercept: they tell what every fixed predictor loses.
+        For the square loss with few features, the sums of c z z' over all rows z = (x, 1, y), with the 1 only if there
+        is an intercept. They give the loss of every fixed predictor.
     """
 
     def __init__(self, plan: Plan, limits: Limits) -> None:
@@ -131,7 +131,7 @@ class LiveModel:
 
     @classmethod
     def after(cls, model: Model, limits: Limits) -> LiveModel:
-        """A model that continues where another stopped; a ModelError where it cannot."""
+        """A model that continues a saved one; a ModelError if that is impossible."""
         plan = plan_after(model, None)
         live = cls(plan, limits)
         state = state_after(model, plan)
@@ -147,7 +147,7 @@ class LiveModel:
         self.state, self.rows, self.plan, self.kept = state, rows, state.plan, None
 
     def settled(self) -> tuple[TrainingState, RowReader]:
-        """The state, and how rows are read; a ServiceError before the first rows."""
+        """The state and the reader of rows; a ServiceError before the first rows."""
         if self.state is None or self.rows is None:
             raise ServiceError(409, NOTHING_YET)
         return self.state, self.rows
@@ -155,7 +155,7 @@ class LiveModel:
     # ------------------------------------------------------------ the first rows
 
     def settle(self, part: Part) -> None:
-        """Decide what is learnt from the first rows: the loss, and the labels."""
+        """Choose the loss and the labels from the first rows."""
         plan = self.plan
         assert plan.target is not None
         targets = [{plan.target: row.get(plan.target)} for row in part.mappings(self.limits)]
@@ -185,7 +185,7 @@ class LiveModel:
     # ------------------------------------------------------------ learning
 
     def learn(self, parts: Sequence[Part]) -> tuple[list[PlayedRequest], Callable[[], None]]:
-        """Learn from the requests of a commit together, as a restart does from those in the store.
+        """Learn from the requests of a commit together, as a restart does from the stored ones.
 
         Parameters
         ----------
@@ -195,14 +195,14 @@ class LiveModel:
         Returns
         -------
         played : list of PlayedRequest
-            What became of each.
+            The results of each request.
         undo : callable
-            Takes all of it back, as long as nothing else was learnt.
+            Undoes the commit, as long as nothing else was learnt.
 
         Raises
         ------
         ValueError
-            If a row cannot be learnt: then nothing is.
+            If a row cannot be learnt; nothing is learnt then.
         """
         own = dict(vars(self))
         before: Before | None = None
@@ -253,20 +253,20 @@ class LiveModel:
         return {k: PlayedRequest(whole, a, b) for k, a, b in piece.spans}
 
     def limit(self, limits: Limits) -> None:
-        """Take no more than some limits from now on."""
+        """Apply limits from now on."""
         self.limits = limits
         if self.rows is not None:
             self.rows.limits = limits
 
     @property
     def features(self) -> int:
-        """The number of features that have a name."""
+        """The number of named features."""
         return 0 if self.rows is None else self.rows.width
 
     # ------------------------------------------------------------ readers and files
 
     def reader(self, sequence: int) -> Reader:
-        """Something that predicts as the model does now, whatever it learns later."""
+        """A reader that predicts as the model does now, unaffected by later learning."""
         state, rows = self.settled()
         runs, shells = state.runs[0], self.shells
         if shells is None or not shells.fit(runs):
@@ -276,7 +276,7 @@ class LiveModel:
         return Reader(shells, self.kept, rows, state.features, rows.width, sequence, half)
 
     def to_model(self, certificate: Any = None) -> Model:
-        """The model as `hindsight.load` and the command know it, with its certificate where there is one."""
+        """The model in the form used by `hindsight.load` and the command, with its certificate if there is one."""
         state, rows = self.settled()
         runs = [[copy.deepcopy(run) for run in each] for each in state.runs]
         for run in runs[0]:
@@ -292,7 +292,7 @@ class LiveModel:
         return self.state.to_checkpoint() | {"position": None, "gram": self.sums}
 
     def restore(self, kept: dict[str, Any] | None) -> None:
-        """Take up the state of a snapshot."""
+        """Restore the state of a snapshot."""
         if kept is None:
             return
         kept = dict(kept)
@@ -307,14 +307,14 @@ class LiveModel:
 
 
 class Before:
-    """What rows change of a model, as it was before them.
+    """A copy of the parts of a model that rows will change.
 
     Parameters
     ----------
     live : LiveModel
         The model.
     pieces : sequence of RequestRows
-        The rows that it is about to learn from.
+        The rows that are about to be learnt.
     """
 
     def __init__(self, live: LiveModel, pieces: Sequence[RequestRows]) -> None:
@@ -328,7 +328,7 @@ class Before:
         self.numbers = state.constant.copy(), state.order.copy(), list(state.mistakes)
 
     def restore(self) -> None:
-        """Go back."""
+        """Restore the model to its state before the rows."""
         for one, fields in self.fields:
             vars(one).clear()
             vars(one).update(fields)
@@ -338,9 +338,9 @@ class Before:
         state.constant, state.order, state.mistakes = self.numbers
 
     def check_finite(self, pieces: Sequence[RequestRows]) -> None:
-        """Refuse rows that were played if a number they led to is not finite: nothing could be learnt after them.
+        """Raise an error if played rows made a number infinite or NaN, after which nothing could be learnt.
 
-        Moderate rows cannot make it so where all numbers were moderate before, so nothing is looked at then.
+        Moderate rows cannot do so if all numbers were moderate before, so the check is skipped then.
         """
         if self.live.calm and all(is_moderate(piece) for piece in pieces):
             return
@@ -358,7 +358,7 @@ class Before:
 
 
 def is_moderate(piece: RequestRows) -> bool:
-    """Whether products of the numbers of rows, and sums of them, stay far from what float64 can hold."""
+    """Whether products of the values of rows, and sums of these, stay far below the limit of float64."""
     values = np.abs(piece.X.data if hasattr(piece.X, "tocsr") else np.asarray(piece.X))
     given = [values[values > 0.0], *(() if piece.y.dtype.kind != "f" else (np.abs(piece.y) + 1.0,))]
     given += [] if piece.weight is None else [piece.weight[piece.weight > 0.0]]
@@ -366,7 +366,7 @@ def is_moderate(piece: RequestRows) -> bool:
 
 
 def touched(run: Run, pieces: Sequence[RequestRows]) -> np.ndarray | None:
-    """The coordinates of a run that rows have entries in, and the intercept's; None where they may be all."""
+    """The coordinates in which rows have entries, and the intercept's; None if they may be all."""
     met = np.zeros(run.width, np.bool_)
     met[-1] = True
     for piece in pieces:
@@ -377,7 +377,7 @@ def touched(run: Run, pieces: Sequence[RequestRows]) -> np.ndarray | None:
 
 
 def state_values(run: Run) -> Iterator[np.ndarray]:
-    """The numbers of a state, without those that are infinite from the start."""
+    """The numbers of a state, without those that are infinite initially."""
     for state in run.states():
         for name, field in fields_of(type(state)).items():
             values = getattr(state, name)
@@ -386,7 +386,7 @@ def state_values(run: Run) -> Iterator[np.ndarray]:
 
 
 class Shells:
-    """Copies of runs that hold the numbers of one reader at a time: to copy numbers is faster than to copy runs."""
+    """Reusable copies of runs, into which the numbers of a reader are copied; this is faster than copying the runs."""
 
     def __init__(self, runs: list[Run], labels: list[str] | None) -> None:
         self.of, self.shape = runs, run_shapes(runs)
@@ -395,11 +395,11 @@ class Shells:
         self.holds: Reader | None = None
 
     def fit(self, runs: list[Run]) -> bool:
-        """Whether these are still the runs that were copied, with as many features and members."""
+        """Whether the copies match these runs in features and members."""
         return runs is self.of and run_shapes(runs) == self.shape
 
     def margins(self, reader: Reader, X: Any) -> np.ndarray:
-        """The margins of rows as a reader has them: they are played with weight 0, which changes nothing."""
+        """The margins of rows under a reader's numbers; they are played with weight 0, which changes nothing."""
         nothing, runs = np.zeros(X.shape[0]), self.model.runs
         z, y = np.empty((X.shape[0], len(runs))), nothing if self.model.learner.targets != "sign" else nothing + 1.0
         with self.lock:
@@ -418,7 +418,7 @@ def run_shapes(runs: list[Run]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """What predicts: the numbers of runs as they were, which no one changes, and how rows are looked up."""
+    """A predictor from an immutable copy of the runs' numbers and the lookup of features."""
 
     shells: Shells
     kept: list[Any]
@@ -429,7 +429,7 @@ class Reader:
     half: float | None = None
 
     def margins(self, parsed: Any) -> np.ndarray:
-        """The margins of rows as they were parsed; a ValueError where one cannot be predicted."""
+        """The margins of parsed rows; a ValueError if one cannot be predicted."""
         X = self.rows.look_up(parsed, self.width)
         if hasattr(X, "tocsr"):
             X = dense_if_full(X, self.room)
@@ -438,11 +438,11 @@ class Reader:
         return self.shells.margins(self, X)
 
     def answers(self, z: np.ndarray) -> dict[str, Any]:
-        """What margins say."""
+        """The predictions from margins."""
         return answers(self.shells.model, z, self.half)
 
     def margins_of(self, requests: Sequence[Any]) -> list[np.ndarray | ValueError]:
-        """The margins of the rows of several requests, computed together; of a bad request why it is refused."""
+        """The margins of several requests, computed together; for a bad request, the error."""
         together = [k for k, parsed in enumerate(requests) if isinstance(parsed, list)]
         found: dict[int, np.ndarray] = {}
         if len(together) > 1:
@@ -460,7 +460,7 @@ class Reader:
 
 
 def dense_if_full(X: Any, features: int) -> Any:
-    """Rows that have every feature as an array, which is faster to play and gives the same bits; others as sparse."""
+    """Rows as an array if they all have every feature, which is faster and gives the same bits; otherwise as sparse."""
     n, width = X.shape
     room = features if width <= features else max(width, 2 * features)  # as it will be when they are played
     if room != width:
@@ -469,7 +469,7 @@ def dense_if_full(X: Any, features: int) -> Any:
 
 
 def with_rows(sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray | None, intercept: bool) -> np.ndarray | None:
-    """The sums of c z z' with rows z = (x, 1, y) added; None where they have too many features."""
+    """Add rows z = (x, 1, y) to the sums of c z z'; None if there are too many features."""
     n, width = X.shape
     if width > SUMMED:
         return None
@@ -491,7 +491,7 @@ def with_rows(sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray | None, int
 
 
 def mapping_rows(plan: Plan, limits: Limits) -> MappingRows:
-    """The reader of rows for a service that began without a model, or with one that learnt from JSON lines."""
+    """The reader of rows for a service that started without a model, or with one that learnt from JSON lines."""
     reading = plan.reading
     options = ReadOptions(
         target=plan.target,
@@ -531,7 +531,7 @@ def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labe
 
 
 def settled(plan: Plan, y: np.ndarray) -> Plan:
-    """The plan with a loss for each learner whose loss is "auto", from the first targets."""
+    """The plan, with losses that are "auto" chosen by the first targets."""
     unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
     if not unsaid:
         return plan
@@ -541,7 +541,7 @@ def settled(plan: Plan, y: np.ndarray) -> Plan:
 
 
 def labels_or_numbers(y: np.ndarray) -> bool:
-    """Whether the first targets are labels, not numbers; a SourceError where they do not show it."""
+    """Whether the first targets are labels rather than numbers; a SourceError if that is ambiguous."""
     found = np.unique(y)
     numbers = [label_number(str(v)) for v in found[:1000]] if found.dtype.kind != "f" else found.tolist()
     if any(np.isnan(v) for v in numbers) or set(numbers) in LABELS:
@@ -562,7 +562,7 @@ LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # number
 
 
 def row_losses(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """What each row cost: squared error, log loss (over all runs) or mistakes, as `state.constant_quantity` says."""
+    """The loss of each row: squared error, log loss (over all runs) or mistakes, as in `state.constant_quantity`."""
     if state.labels is None:
         return np.asarray((each_mean(state.runs[0][0].learner.loss, z[:, 0]) - y) ** 2)
     codes = coded(state.labels, Chunk(None, y, None), y)

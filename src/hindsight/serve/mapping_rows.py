@@ -1,4 +1,4 @@
-"""Rows of a service whose features have names: numbers, and categories as text, that may join at any time."""
+"""Rows of a service with named features, numbers or categories, which may appear at any time."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class RequestRows(Chunk):
-    """Rows that are played in one go, of one request or of several: `spans` has (request, first row, last row)."""
+    """Rows of one or more requests that are played together; `spans` has (request, first row, last row)."""
 
     y: np.ndarray
     spans: list[tuple[int, int, int]] = field(default_factory=list)
 
 
 def check_features(width: int, limits: Limits) -> None:
-    """Refuse more features than there may be."""
+    """Raise an error if there are too many features."""
     if width > limits.features:
         raise SourceError(f"there would be {width:,} features, at most {limits.features:,} are taken")
 
 
 def in_row(t: int, error: FieldError) -> SourceError:
-    """A value that cannot be taken, with the row that it is in."""
+    """The error for a value that cannot be used, with its row."""
     column = f", column {error.column!r}" if error.column else ""
     return SourceError(f"row {t}{column}: {error.reason}")
 
@@ -49,12 +49,12 @@ def in_row(t: int, error: FieldError) -> SourceError:
 class MappingRows(MappingBuilder):
     """Rows as mappings from names to values, as `hindsight learn` reads JSON lines.
 
-    A number is a feature, text a category, null a missing value; a name that was not there before is a new feature.
+    A number is a feature, text a category and null a missing value; an unknown name is a new feature.
 
     Parameters
     ----------
     options : ReadOptions
-        Target, weight, features to ignore, and what to do where a value is missing.
+        Target, weight, features to ignore, and what to do with missing values.
     limits : Limits
         How many features there may be.
     """
@@ -66,13 +66,13 @@ class MappingRows(MappingBuilder):
         self.limits, self.eager = limits, True
 
     def resolved_options(self) -> dict[str, Any]:
-        """Nothing was found out about columns."""
+        """Empty, because no column types are inferred."""
         return {}
 
     # ------------------------------------------------------------ to learn
 
     def encode(self, parts: Sequence[Part]) -> list[RequestRows]:
-        """The rows of several requests in as few pieces as can be; a ValueError where one cannot be learnt."""
+        """The rows of several requests in as few pieces as possible; a ValueError if one cannot be learnt."""
         pieces: list[RequestRows] = []
         spans: list[tuple[int, int, int]] = []
         self.clear()
@@ -100,7 +100,7 @@ class MappingRows(MappingBuilder):
         self.clear()
 
     def _each(self, rows: list[dict[str, Any]], add: Callable[[dict[str, Any]], bool]) -> None:
-        """Add each row; a SourceError where one cannot be, or has a value missing that must not be."""
+        """Add each row; a SourceError if one is bad, or lacks a required value."""
         for t, row in enumerate(rows):
             try:
                 if not add(row):
@@ -109,7 +109,7 @@ class MappingRows(MappingBuilder):
                 raise in_row(t, error) from None
 
     def _check_room(self, rows: list[dict[str, Any]]) -> None:
-        """Refuse more new features than there is room for, before any is added."""
+        """Raise an error if there are too many new features, before adding any."""
         known, room = self.known, self.limits.features - self.width
         if sum(map(len, rows)) <= room:
             return
@@ -123,7 +123,7 @@ class MappingRows(MappingBuilder):
                 )
 
     def _columns(self, table: Any) -> tuple[Any, np.ndarray, np.ndarray | None]:
-        """Rows, targets and weights from the columns of a table: what `_add` makes of the same rows."""
+        """Rows, targets and weights from the columns of a table, with the same result as adding the rows one by one."""
         target, weight = self.options.target, self.options.weight
         columns = {str(name): column for name, column in zip(table.column_names, table.columns, strict=True)}
         for name in (target, weight):
@@ -176,7 +176,7 @@ class MappingRows(MappingBuilder):
     # ------------------------------------------------------------ to predict
 
     def look_up(self, parsed: Any, width: int) -> Any:
-        """Rows to predict, with the features below `width`; others are not known and are left out."""
+        """Rows to predict, with the features below `width`; others are unknown and left out."""
         if not isinstance(parsed, list):
             return csr_of(rows_of_cells(self._cells_of(parsed), self.known, parsed.num_rows, width))
         from scipy.sparse import csr_matrix
@@ -204,7 +204,7 @@ def _ascending(indices: list[int], ends: list[int]) -> bool:
 
 @dataclass
 class ColumnCells:
-    """Values of a column at some rows: of one feature, or of the category that `codes` has for each."""
+    """Values of a column in some rows, for one feature, or for the category given by `codes`."""
 
     rows: np.ndarray
     values: np.ndarray
@@ -213,7 +213,7 @@ class ColumnCells:
 
 
 def features_of(name: str, column: Any, missing: str) -> list[ColumnCells]:
-    """The values of a column; where some are missing, marks of that beside them."""
+    """The values of a column, with marks of missing values if there are any."""
     import pyarrow as pa
 
     kind, n = column.type, len(column)
@@ -276,7 +276,7 @@ def rows_of_cells(cells: list[ColumnCells], known: dict[Key, int], n: int, width
 
 
 def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
-    """Rows that have every feature, or those of `ids`, as a sparse matrix; sparse ones as they are."""
+    """Dense rows, with every feature or those in `ids`, as a sparse matrix; sparse rows are unchanged."""
     from scipy.sparse import csr_matrix
 
     if hasattr(X, "tocsr"):
@@ -289,14 +289,14 @@ def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
 
 
 def is_plain_number(kind: Any) -> bool:
-    """Whether values of a type are numbers or truth values, not decimals."""
+    """Whether values of a type are numbers or booleans, but not decimals."""
     from pyarrow import types
 
     return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
 
 
 def float_column(column: Any) -> np.ndarray:
-    """A column of numbers or truth values as float64; NaN where one is missing."""
+    """A column of numbers or booleans as float64; NaN if missing."""
     import pyarrow as pa
 
     return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), np.float64)

@@ -1,4 +1,4 @@
-"""Counts of requests and how long they took, for Prometheus and for the live page."""
+"""Counts and durations of requests, for Prometheus and the live page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAMILIES: tuple[tuple[Any, str, str, str], ...] = (  # of the summary: kind, nam
 
 
 class Metrics:
-    """Requests by path, method and status, histograms of their seconds, and where learning stands.
+    """Requests by path, method and status, histograms of their durations, and the progress of learning.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class Metrics:
             self.seconds.labels(path).observe(seconds)
 
     def note_rows(self, sequence: int) -> None:
-        """Take note of how many rows there are now."""
+        """Record the current number of rows."""
         self.rows.append((time.monotonic(), sequence))
 
     def rate(self, over: float = 10.0) -> float:
-        """Rows per second over the last seconds."""
+        """Rows per second over the last `over` seconds."""
         if len(self.rows) < 2:
             return 0.0
         last, now = self.rows[-1], time.monotonic()
@@ -79,13 +79,13 @@ class Metrics:
         return {name: held[min(len(held) - 1, int(part * len(held)))] if held else None for name, part in QUANTILES}
 
     def collect(self) -> Iterator[Any]:
-        """Where learning stands, as `prometheus_client` asks for it."""
+        """The progress of learning, in the form of a `prometheus_client` collector."""
         for kind, name, about, key in FAMILIES:
             if self.summary.get(key) is not None:
                 yield kind(f"hindsight_{name}", about, value=self.summary[key])
 
     def text(self, summary: dict[str, Any], accept: str) -> tuple[bytes, str]:
-        """All of it, in the format that a client accepts, and which that is."""
+        """All metrics in a format that the client accepts, and its content type."""
         best = summary.get("best")
         self.summary = summary | {"learning": summary["broken"] is None}
         self.summary["mean_best"] = None if best is None else best / summary["weight"]

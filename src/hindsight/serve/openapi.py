@@ -1,4 +1,4 @@
-"""The description of the API: as OpenAPI, and as a page to be read."""
+"""The description of the API, as OpenAPI and as an HTML page."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ERRORS = {
 
 
 def parameter(name: str, where: str, schema: dict[str, Any], what: str) -> dict[str, Any]:
-    """A parameter that may be left out."""
+    """An optional parameter."""
     return {"name": name, "in": where, "required": False, "schema": schema, "description": what}
 
 
@@ -74,22 +74,22 @@ START = parameter("start", "query", WHOLE | {"minimum": 0}, "How many rows of it
 
 @dataclass(frozen=True)
 class Route:
-    """What answers a path, and how that is described.
+    """The handler of a path and its description.
 
     Attributes
     ----------
     answer : callable
         From an `Api` and a request to a response; the first line of its docstring is the summary.
     rows : dict or None
-        The schema of a row that it takes; None where it takes none.
+        The schema of a row in the request; None if it takes none.
     gives : dict or None
-        The properties of what it then answers.
+        The properties of its response.
     parameters : tuple of dict
-        What may come with the rows.
+        Optional parameters of the request.
     errors : dict of str to str
-        Its own statuses, with what they mean.
+        The error statuses of this path, with their meanings.
     kind : str
-        The type of what it answers.
+        The content type of the response.
     """
 
     answer: Callable[[Any, Any], Awaitable[Response]]
@@ -101,7 +101,7 @@ class Route:
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The methods of HTTP that it takes."""
+        """The HTTP methods that it accepts."""
         return ("GET", "HEAD") if self.rows is None else ("POST",)
 
     def described(self, example: dict[str, Any]) -> dict[str, Any]:
@@ -151,7 +151,7 @@ code { font-family: ui-monospace, monospace; overflow-wrap: anywhere }
 
 
 def docs_page(api: dict[str, Any]) -> tuple[str, str]:
-    """The description as a page, and what the page may do."""
+    """The description as a page, and its content security policy."""
     out = []
     for path, methods in api["paths"].items():
         for method, each in methods.items():
@@ -176,7 +176,7 @@ def docs_page(api: dict[str, Any]) -> tuple[str, str]:
 
 
 def policy(style: str, script: str | None = None) -> str:
-    """What a page may do: use its own style and script, and ask this service; nothing else."""
+    """A content security policy that permits a page its own style and script and requests to this service only."""
     rules = ["default-src 'none'", f"style-src {hashed(style)}", "base-uri 'none'", "form-action 'none'"]
     rules += ["frame-ancestors 'none'", "img-src data:"]
     if script is not None:
@@ -185,5 +185,5 @@ def policy(style: str, script: str | None = None) -> str:
 
 
 def hashed(text: str) -> str:
-    """A source of a content policy: this very text."""
+    """The hash of a text as a source in a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""The live page: plain numbers that a script keeps up to date, and a chart; nothing is loaded from elsewhere."""
+"""The live page: numbers that a script keeps up to date, and a chart; nothing is loaded from other hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TILES = {
 
 
 def short_number(value: Any) -> str:
-    """A number to be read: a count in full, other numbers in three digits."""
+    """A number for display: counts in full, others with three digits."""
     if value is None or isinstance(value, str):
         return "–" if value is None else value
     return brief(value) if isinstance(value, float) else f"{value:,}"
@@ -48,7 +48,7 @@ def seconds(*values: float | None) -> str:
 
 
 def page_content(summary: dict[str, Any]) -> dict[str, Any]:
-    """What the page shows: texts by the id of their place, rows of tables, and the series of the chart.
+    """The content of the page: texts by element id, rows of tables, and the series of the chart.
 
     Squared errors are shown as their roots, in the unit of the target.
 
@@ -133,7 +133,7 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def live_page(summary: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]:
-    """The page with the numbers of now, and what it may do.
+    """The page with the current numbers, and its content security policy.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def table_rows(cells: list[list[tuple[str, str]]]) -> str:
 
 
 def coverage_lines(found: dict[str, Any] | None) -> list[str]:
-    """What is said of intervals, where there are some."""
+    """The lines about intervals, if there are any."""
     if found is None or found["covered"] is None:
         return []
     covered, asked, low, high = (f"{100.0 * found[name]:.4g} %" for name in ("covered", "asked", "low", "high"))

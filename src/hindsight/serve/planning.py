@@ -1,4 +1,4 @@
-"""What a service learns, from the options it is started with."""
+"""The plan of a service, from the options it is started with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a folder, learnt or read again: the same rows in the same commits, hence the same bits."""
+"""Replay of the rows in a folder, in the same commits and therefore to the same bits."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def begun(store: Store) -> LiveModel:
 def learn_again(
     store: Store, live: LiveModel, after: int = 0, row: int = 0, last: float = math.inf
 ) -> Iterator[tuple[Commit, list[PlayedRequest]]]:
-    """Learn the commits of a store again, as a service does at its start.
+    """Learn the commits of a store again, as a service does when it starts.
 
     Parameters
     ----------
     store : Store
         The store.
     live : LiveModel
-        The model as it was after a commit; it is advanced.
+        The model after some commit; it is advanced.
     after, row : int, default 0
-        That commit, and the number of its last row.
+        The number of that commit, and of its last row.
     last : int, default all
         The last commit to learn.
 
     Yields
     ------
     Commit, list of PlayedRequest
-        What was learnt, and what became of each request.
+        The commit, and the results of each of its requests.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def learn_again(
 
 
 def replay(path: str) -> LiveModel:
-    """Learn all rows in the folder of a service again, as it learnt them.
+    """Learn all rows in the folder of a service again, in the same commits.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def replay(path: str) -> LiveModel:
     Raises
     ------
     SourceError
-        If not all rows are there.
+        If the folder does not have all rows.
     """
     with closing(Store(path)) as store:
         first = store.first_commit()
@@ -101,14 +101,14 @@ def replay(path: str) -> LiveModel:
 
 @dataclass(frozen=True)
 class StoredRows(Preparation):
-    """The rows in a folder as runs played them.
+    """The rows in a folder as played by runs.
 
     Parameters
     ----------
     path : str
         The folder; the service may be running.
     after : int, default 0
-        The commit before the first row; `source_state` is how features were numbered then.
+        The commit before the first row; `source_state` is the numbering of features at that point.
     last : int, default all
         The commit of the last row.
     """
@@ -118,7 +118,7 @@ class StoredRows(Preparation):
     last: float = math.inf
 
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
-        """One pass over the rows, with room for the features that the runs have now."""
+        """One pass over the rows, as wide as the runs' current features."""
         begins = self.source_state is None
         rows = mapping_rows(self.plan, ANY) if begins else rows_of_state(self.plan, self.source_state, ANY, self.labels)
         with closing(Store(self.path)) as store:

@@ -1,4 +1,4 @@
-"""What requests bring: rows as JSON, JSON lines or an Arrow stream, parsed within limits, and as kept."""
+"""The content of requests: rows as JSON, JSON lines or an Arrow stream, parsed within limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINE = re.compile(rb"[^\s][^\r\n]*")  # that is not blank
 
 
 class ServiceError(ValueError):
-    """A request that is refused: the status of HTTP, and one line."""
+    """A refused request: the HTTP status and a one-line reason."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class ServiceError(ValueError):
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that a request, and the service, may hold.
+    """The limits of a request and of the service.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class Limits:
     features : int, default 1,000,000
         Features in all.
     pending : int, default 100,000
-        Rows that wait for their outcome.
+        Rows waiting for their outcome.
     queue : int, default 1,024
-        Requests that wait to be learnt.
+        Requests waiting to be learnt.
     expire : float, default 7 days
         Seconds after which a row that waits for its outcome is forgotten.
     keys : int, default 10,000
-        Idempotency keys that are remembered, the newest.
+        The number of newest idempotency keys to remember.
     sources : int, default 1,000
-        Streams whose positions are remembered.
+        The number of streams whose positions are remembered.
     """
 
     body: int = 64 << 20
@@ -79,25 +79,25 @@ class Part:
     Attributes
     ----------
     do : {"learn", "keep", "outcome"}
-        Whether they are learnt, kept until their outcome is known, or are outcomes of rows that were kept.
+        Whether the rows are learnt, are kept until their outcome is known, or are outcomes of kept rows.
     form : {"json", "lines", "arrow"}
-        How `body` is written.
+        The format of `body`.
     body : bytes
         The rows.
     rows : int
-        How many there are.
+        The number of rows.
     key : str or None
         The idempotency key.
     digest : str
-        A digest of the request, to know its repetition from another use of the key.
+        A digest of the request, which distinguishes a repetition from another use of the key.
     quiet : bool
         Whether the answer leaves out predictions.
     source : str or None
-        The name of the stream that the rows are from, and
+        The name of the stream that the rows come from.
     start : int
-        how many rows of it came before these: so that a stream can be taken up where it stopped.
+        The number of rows of the stream before these, so that a stream can be resumed.
     parsed : list of dict, or Arrow table, or None
-        The rows, once they were parsed.
+        The rows, once parsed.
     """
 
     do: str
@@ -112,7 +112,7 @@ class Part:
     parsed: Any = None
 
     def parse(self, limits: Limits | None = None) -> Any:
-        """The rows: a list of mappings, or an Arrow table; a SourceError where they cannot be parsed."""
+        """Parse the rows to a list of mappings or an Arrow table; a SourceError if they cannot be parsed."""
         if self.parsed is None:
             self.parsed = parse(self.form, self.body, limits or Limits())
             self.rows = len(self.parsed) if isinstance(self.parsed, list) else self.parsed.num_rows
@@ -124,12 +124,12 @@ class Part:
         return parsed if isinstance(parsed, list) else parsed.to_pylist()
 
     def contents(self, limits: Limits) -> list[str]:
-        """Each row as JSON, to be kept; a SourceError where a value is neither a number nor text."""
+        """Each row as JSON, to be kept; a SourceError if a value is neither a number nor text."""
         return [row_as_json(t, row) for t, row in enumerate(self.mappings(limits))]
 
 
 def row_as_json(t: int, row: dict[str, Any]) -> str:
-    """A row as JSON; a NaN, which only Arrow has, is a missing value there."""
+    """A row as JSON; NaN, which only Arrow allows, becomes a missing value."""
     out = {}
     for name, value in row.items():
         try:
@@ -176,7 +176,7 @@ def parse(form: str, body: bytes, limits: Limits) -> Any:
 
 
 def check_count(rows: int, limits: Limits) -> None:
-    """Refuse no rows, and too many."""
+    """Raise an error if there are no rows or too many."""
     if rows == 0:
         raise SourceError("there is no row")
     if rows > limits.rows:
@@ -202,7 +202,7 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_names, parse_constant=_no_co
 
 
 def columns_of_numbers(body: bytes, limits: Limits) -> Any:
-    """JSON lines as an Arrow table, where all are numbers with the same names in the same order; otherwise None."""
+    """JSON lines as an Arrow table, if all values are numbers with the same names in the same order; otherwise None."""
     import pyarrow as pa
 
     from ..sources.parsers.bits import PAD
@@ -225,14 +225,14 @@ def columns_of_numbers(body: bytes, limits: Limits) -> Any:
 
 
 def plain_names(row: dict[str, Any]) -> bool:
-    """Whether all values are numbers, and the names stand in JSON as they are."""
+    """Whether all values are numbers, and no name is escaped in JSON."""
     if not all(type(value) in (int, float) for value in row.values()):
         return False
     return all(name.isascii() and name.isprintable() and not {'"', "\\"} & set(name) for name in row)
 
 
 def columns_of_lines(body: bytes, limits: Limits) -> Any:
-    """JSON lines as an Arrow table, where all rows have the same names and plain values; None where they have not."""
+    """JSON lines as an Arrow table, if all rows have the same names and plain values; otherwise None."""
     import pyarrow as pa
     from pyarrow import json as arrow_json
 
@@ -259,7 +259,7 @@ def columns_of_lines(body: bytes, limits: Limits) -> Any:
 
 
 def parse_arrow(body: bytes, limits: Limits) -> Any:
-    """The table of an Arrow stream, every buffer of it checked."""
+    """Read the table of an Arrow stream, validating every buffer."""
     import pyarrow as pa
 
     batches, rows, size = [], 0, 0

@@ -1,4 +1,4 @@
-"""Answers: JSON, predictions as an Arrow stream, and why a request is refused."""
+"""Responses: JSON, predictions as an Arrow stream, and the reasons of refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNREAD = (401, 403, 413, 415, 421)  # statuses of requests whose body is not rea
 
 
 def dumps(value: Any) -> str:
-    """JSON; what is not finite is null."""
+    """A value as JSON; numbers that are not finite become null."""
     try:
         return ENCODE(value)
     except ValueError:
@@ -35,7 +35,7 @@ def json_response(value: Any, status: int = 200, **headers: str) -> Response:
 
 
 async def predictions_response(request: Request, found: dict[str, Any]) -> Response:
-    """An answer as JSON, or where that is asked for its predictions as an Arrow stream."""
+    """An answer as JSON, or its predictions as an Arrow stream if requested."""
     if request.headers.get("accept", "").startswith(ARROW):
         values = {name: str(found[name]) for name in ("sequence", "rows", "loss") if name in found}
         headers = {f"x-hindsight-{name}": value for name, value in values.items()}
@@ -55,7 +55,7 @@ def arrow_of(found: dict[str, Any]) -> bytes:
 
 
 def refusal(error: Exception, status: int = 422, **headers: str) -> Response:
-    """Why a request is refused, in one line."""
+    """The response to a refused request, with the reason in one line."""
     status = error.status if isinstance(error, ServiceError) else status
     if status in RETRY_AFTER:
         headers["retry-after"] = RETRY_AFTER[status]

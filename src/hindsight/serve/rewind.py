@@ -1,4 +1,4 @@
-"""Going back: the rows of a folder, and a folder as it was after some row, with what came later put aside."""
+"""Rewinding a folder to its content after some row, setting the rest aside; and listing the rows of a folder."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ REST = {  # what is copied of the tables beside requests and snapshots
 
 
 def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
-    """Make a folder what it was after a row; the database as it is now is moved to a folder inside it.
+    """Rewind a folder to its content after a row; the current database is moved to a folder inside it.
 
-    What can be read is copied row by row to a new database, so that damage costs nothing that came before it.
+    All that is readable is copied row by row to a new database, so that nothing before a damaged place is lost.
 
     Parameters
     ----------
     path : str
         The folder of a service that is not running.
     sequence : int or None, default None
-        The number of the last row to keep; 0 keeps none, and None all that can be read and learnt.
+        The number of the last row to keep; 0 keeps none, None keeps all that can be read and learnt.
 
     Returns
     -------
     dict
-        ``"row"``, the last row that is left; ``"dropped"``, how many rows were put aside, as far as that is known;
-        and ``"aside"``, where they are.
+        ``"row"``, the last remaining row; ``"dropped"``, the number of rows set aside, as far as known; and
+        ``"aside"``, the folder with them.
 
     Raises
     ------
     SourceError
-        If the folder is in use, or does not reach back, or on, so far.
+        If the folder is in use, or cannot be rewound to that row.
     """
     if not os.path.isfile(os.path.join(path, "settings.json")):
         raise SourceError(f"{path}: there is no service in this folder")
@@ -78,7 +78,7 @@ def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
 
 
 def exchange(new: Store, moved: list[str], row: int) -> str:
-    """Put a new database in the place of the old one, which is moved to a folder."""
+    """Replace the old database by a new one; the old one is moved to a folder."""
     stem = f"rewound-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-to-{row}-"
     aside, file = tempfile.mkdtemp("", stem, new.path), os.path.join(new.path, NAME)
     os.link(file, os.path.join(aside, NAME))
@@ -94,17 +94,17 @@ def exchange(new: Store, moved: list[str], row: int) -> str:
 
 
 def unused(new: Store) -> list[str]:
-    """The files of bodies that a new database does not refer to."""
+    """The body files that a new database does not refer to."""
     used = {str(k) for (k,) in new.ask("SELECT id FROM requests WHERE body IS NULL")}
     used |= {f"snapshot-{k}" for (k,) in new.ask("SELECT commit_id FROM snapshots WHERE state IS NULL")}
     return sorted(set(os.listdir(new.bodies)) - used) if os.path.isdir(new.bodies) else []
 
 
 def open_damaged(path: str) -> Store:
-    """The store of a folder for reading, however damaged.
+    """Open the store of a folder for reading, even if it is damaged.
 
-    The first page of a database says what tables there are and where: where it is not that of a new database, a copy is
-    read that has that one.
+    The first page of a database lists its tables. If it differs from that of a new database, a copy with the first page
+    of a new database is opened instead.
     """
     file = os.path.join(path, NAME)
     copy, fresh = f"{file}.copy", f"{file}.fresh"
@@ -129,7 +129,7 @@ def open_damaged(path: str) -> Store:
 
 
 def copy_all(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
-    """Copy all up to a row, or as far as it can be read and learnt; that row, and how many more there were."""
+    """Copy everything up to a row, or as far as possible; returns the last row copied and the number of later rows."""
     new.begin()
     last, base = copy_snapshots(old, new, sequence)
     last = max(last, copy_requests(old, new, sequence))
@@ -146,7 +146,7 @@ def copy_all(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
 
 
 def copy_snapshots(old: Store, new: Store, sequence: int | None) -> tuple[int, int | None]:
-    """Copy the snapshots up to a row that can be read; the last row of any, and the commit of the newest."""
+    """Copy the readable snapshots up to a row; returns the last row of any, and the commit of the newest."""
     last, base = 0, None
     for commit, row in list(readable(old, "SELECT commit_id, sequence FROM snapshots ORDER BY commit_id")):
         last = max(last, row)
@@ -160,7 +160,7 @@ def copy_snapshots(old: Store, new: Store, sequence: int | None) -> tuple[int, i
 
 
 def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
-    """Copy the requests up to a row that can be read; the last row of any."""
+    """Copy the readable requests up to a row; returns the last row of any."""
     low, high = (next(readable(old, f"SELECT {each}(id) FROM requests"), (None,))[0] for each in ("min", "max"))
     last, number = 0, low or 1
     while high is None or number <= high:
@@ -182,7 +182,7 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
 
 
 def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
-    """The last row that a start would get to from a snapshot, or from the first row, and what stops it there."""
+    """The last row that a start from a snapshot or the first row would reach, and the error that stops it there."""
     live, row = begun(store), 0
     if base is not None:
         live.restore(store.snapshot(base)["model"])
@@ -198,7 +198,7 @@ def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
 
 
 def copy_rest(old: Store, new: Store, row: int) -> None:
-    """Copy keys, places in streams and kept rows as they were after a row, as far as they can be read."""
+    """Copy keys, stream positions and kept rows as of a row, as far as they are readable."""
     for table, query in REST.items():
         for values in readable(old, query, {"row": row}):
             new.ask(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values)
@@ -208,20 +208,20 @@ def copy_rest(old: Store, new: Store, row: int) -> None:
 
 
 def readable(store: Store, query: str, values: Any = ()) -> Iterator[tuple[Any, ...]]:
-    """What a query finds, up to what cannot be read."""
+    """Yield the results of a query up to the first unreadable one."""
     with suppress(sqlite3.Error):
         yield from store.ask(query, values)
 
 
 def remove(file: str) -> None:
-    """Remove a database where there is one."""
+    """Remove a database if it exists."""
     for end in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             os.unlink(file + end)
 
 
 def rows_of(path: str, first: int = 1) -> Iterator[str]:
-    """The rows in a folder as JSON, from one on.
+    """Yield the rows in a folder as JSON.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def rows_of(path: str, first: int = 1) -> Iterator[str]:
     Raises
     ------
     SourceError
-        If the folder does not reach back so far.
+        If the folder does not have the first row.
     """
     with closing(Store(path)) as store:
         for n, (_, _, number, part) in enumerate(store.requests()):

@@ -1,4 +1,4 @@
-"""The server: uvicorn with limits on slow and endless headers."""
+"""The server: uvicorn with limits on slow and large headers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GuardedProtocol(HttpToolsProtocol):
     unread = 0
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait for a request."""
+        """Start waiting for a request."""
         super().connection_made(transport)
         self.wait()
 
@@ -36,13 +36,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self.waiting = asyncio.get_event_loop().call_later(HEADER_SECONDS, self.transport.abort)
 
     def cease(self) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if self.waiting is not None:
             self.waiting.cancel()
         self.waiting, self.unread = None, 0
 
     def data_received(self, data: bytes) -> None:
-        """Take data; while headers are coming, no more of it than they may have."""
+        """Receive data; limits its size while headers are incomplete."""
         idle = self.cycle is None or self.cycle.response_complete
         if idle:
             self.wait()
@@ -55,23 +55,23 @@ class GuardedProtocol(HttpToolsProtocol):
             self.due = asyncio.get_event_loop().call_later(BODY_SECONDS, self.late)
 
     def on_headers_complete(self) -> None:
-        """The headers are there."""
+        """Handle complete headers."""
         self.cease()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """The body is there."""
+        """Handle a complete body."""
         self.received()
         super().on_message_complete()
 
     def received(self) -> None:
-        """Wait no longer for a body."""
+        """Stop waiting for a body."""
         if self.due is not None:
             self.due.cancel()
         self.due = None
 
     def late(self) -> None:
-        """Say that the body took too long, unless the request was answered without it, and close the connection."""
+        """Answer that the body took too long, unless the request is already answered, and close the connection."""
         self.due = None
         if not self.transport.is_closing() and not self.cycle.response_started:
             body = f'{{"error":"the body did not come within {BODY_SECONDS:.0f} seconds"}}'
@@ -87,7 +87,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until a signal asks to stop; `ready` is called with the address once connections are taken."""
+    """Serve until stopped by a signal; `ready` is called with the address once connections are accepted."""
     with contextlib.suppress(OSError, ValueError):
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))

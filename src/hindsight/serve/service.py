@@ -1,4 +1,4 @@
-"""The durable core: requests are checked, played, committed, then answered; a restart plays the commits again."""
+"""The durable core: requests are checked, learnt, committed, then answered; a restart learns the commits again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KEPT_ROWS = 20  # whose predictions are remembered with a key
 
 
 class NotLearntError(Exception):
-    """Requests that cannot be learnt together, with what was wrong with one of them."""
+    """Requests that cannot be learnt together, with the error in one of them."""
 
     def __init__(self, why: Exception) -> None:
         super().__init__(str(why))
@@ -46,7 +46,7 @@ class NotLearntError(Exception):
 
 @dataclass
 class Step:
-    """A commit that was played: the number of its first row, its time, what became of it, and how to take it back."""
+    """A played commit: the number of its first row, its time, its results, and how to undo it."""
 
     first: int
     time: float
@@ -60,33 +60,33 @@ class Service:
     Parameters
     ----------
     path : str
-        The folder; all that there is stays in it.
+        The folder, which holds all data of the service.
     plan : Plan or None, default None
-        What to learn; None takes what the folder says.
+        What to learn; None takes the settings of the folder.
     model : Model or None, default None
-        A model to continue from, for a folder that is new.
+        A model to continue from, for a new folder.
     limits : Limits, default `Limits()`
-        The most that it takes.
+        The limits on requests and rows.
     keep_log : bool or None, default None
-        Whether old requests stay when a snapshot covers them; None is as the folder says, at first False.
+        Whether to keep old requests that a snapshot covers; None takes the setting of the folder, initially False.
     notify : callable, default does nothing
-        Called with a line of text on what was found at the start.
+        Called with a line of text about what was found at the start.
 
     Attributes
     ----------
     sequence : int
-        Rows learnt, the number of the newest.
+        The number of rows learnt.
     reader : Reader or None
-        What predicts; None before the first row.
+        The current predictor; None before the first row.
 
     Raises
     ------
     StoreError
         If the database is damaged.
     OptionError
-        If the folder is one of another plan.
+        If the folder belongs to another plan.
     SourceError
-        If another process has the folder.
+        If another process uses the folder.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Service:
         self.publish()
 
     def _begin(self, plan: Plan | None, model: Model | None) -> LiveModel:
-        """The model before anything was restored."""
+        """The model before anything is restored."""
         settings = self.store.settings()
         if model is not None:
             if settings is not None:
@@ -175,13 +175,13 @@ class Service:
     # ------------------------------------------------------------ snapshots
 
     def snapshot(self) -> None:
-        """Write a snapshot, and drop the requests that it covers."""
+        """Write a snapshot and delete the requests that it covers."""
         state = {"model": self.live.to_snapshot(), "history": packed_json(self.history.to_plain())}
         self.store.add_snapshot(self.commit_done, self.sequence, state, self.keep_log)
         self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
 
     def _snapshot_or_say(self) -> None:
-        """A snapshot that fails, as when the disk is full, loses nothing: the requests are all there."""
+        """Try to write a snapshot; a failure, such as a full disk, loses nothing because all requests are stored."""
         try:
             self.snapshot()
         except (ValueError, OSError, sqlite3.Error) as error:
@@ -189,7 +189,7 @@ class Service:
             self.snapshot_rows, self.snapshot_bytes = self.sequence, self.store.bytes
 
     def _restore(self) -> None:
-        """Take up the newest snapshot that can be read."""
+        """Restore the newest readable snapshot."""
         for commit, sequence in reversed(self.store.snapshots()):
             try:
                 state = self.store.snapshot(commit)
@@ -202,7 +202,7 @@ class Service:
             return
 
     def _note(self, first: int, played: Sequence[PlayedRequest], time: float) -> None:
-        """Take note of how a commit went."""
+        """Record the results of a commit."""
         far = self.history.far()
         for piece in dict.fromkeys(each.piece for each in played):
             self.history.add_mistakes(first, piece, far)
@@ -211,7 +211,7 @@ class Service:
         self.history.add(self.live.settled()[0], first - 1, time)
 
     def close(self) -> None:
-        """Write a snapshot of what is new, and close the folder."""
+        """Write a snapshot if anything is new, and close the folder."""
         with contextlib.suppress(sqlite3.Error):
             if not self.broken and self.commit_done > max((commit for commit, _ in self.store.snapshots()), default=0):
                 self._snapshot_or_say()
@@ -220,20 +220,20 @@ class Service:
     # ------------------------------------------------------------ commits
 
     def commit(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Learn from requests, or keep them, in one transaction, and answer each once that is durable.
+        """Learn from requests, or keep their rows, in one transaction; returns the answers once it is durable.
 
-        Each is decoded and checked, and played on a step that can be taken back; then all that could be played is
-        committed. Requests that come together are played together, and where one of them is refused each by itself.
+        Requests are decoded, checked and played in a step that can be undone, and then committed. They are played
+        together, or one by one if one of them is refused.
 
         Parameters
         ----------
         parts : sequence of Part
-            To be learnt, kept, or (``do="outcome"``) learnt with rows that were kept.
+            Requests to be learnt, kept, or (``do="outcome"``) learnt with rows that were kept.
 
         Returns
         -------
         list of dict or Exception
-            For each the answer, or why it is refused: then nothing of it was taken.
+            For each request the answer, or the error if it is refused, in which case none of its rows is learnt.
         """
         if self.broken:
             return [ServiceError(503, self.broken)] * len(parts)
@@ -267,7 +267,7 @@ class Service:
         return out
 
     def _take_back(self, error: BaseException) -> None:
-        """Forget all that a transaction did, in memory as on disk."""
+        """Undo a transaction, in memory and on disk."""
         try:
             self.store.rollback()
             for step in reversed(self.steps):
@@ -277,7 +277,7 @@ class Service:
             raise
 
     def _unwritten(self, error: Exception) -> ServiceError:
-        """Why a commit could not be written."""
+        """The error for a commit that could not be written."""
         code = getattr(error, "sqlite_errorcode", None)
         if code in (sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC, sqlite3.SQLITE_CORRUPT):
             # What is on the disk is then unknown.
@@ -289,7 +289,7 @@ class Service:
         return ServiceError(503, f"{self.store.file} cannot be written: {error}; nothing of this request was taken")
 
     def _take(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Play requests and write them down: together, or where one of them is refused each by itself."""
+        """Play and store requests: together, or one by one if one of them is refused."""
         keys = [part.key for part in parts if part.key is not None]
         if len(parts) > 1 and len(set(keys)) == len(keys):  # of two with one key, the first must be answered
             with contextlib.suppress(NotLearntError):
@@ -304,7 +304,7 @@ class Service:
         return out
 
     def _step(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Check requests, play them together and write them down; a NotLearntError, and no trace, if not."""
+        """Check requests, play them together and store them; on a NotLearntError, nothing is changed."""
         out: list[Any] = []
         ready: list[tuple[int, Part]] = []
         now, first, waiting = self.clock(), self.sequence + 1, self.waiting
@@ -344,7 +344,7 @@ class Service:
         return out
 
     def _admit(self, part: Part, at: int, now: float) -> dict[str, Any] | Part:
-        """Check a request: its answer where it was taken before, or keeps rows; otherwise what there is to learn."""
+        """Check a request; returns its answer if it was processed before or keeps rows, otherwise what to learn."""
         if part.key is not None and (known := self.store.answer_to(part.key)) is not None:
             if known[0] != part.digest:
                 raise ServiceError(422, KEY_OF_OTHER)
@@ -366,7 +366,7 @@ class Service:
         return part
 
     def _keep(self, part: Part, row: int, now: float) -> dict[str, Any]:
-        """Keep rows until their outcome is known, if they could be learnt with one."""
+        """Keep rows until their outcome is known, if they are valid."""
         state, rows = self.live.settled()
         contents = part.contents(self.limits)
         outcome = {self.live.plan.target: 0.0 if state.labels is None else state.labels[0]}
@@ -385,7 +385,7 @@ class Service:
         return answer
 
     def _join(self, part: Part, at: int, now: float) -> Part:
-        """Rows to learn, of kept ones and their outcomes."""
+        """Join kept rows with their outcomes, to be learnt."""
         self.expire(now)
         lines: dict[int, str] = {}
         for number, target in part.parsed:
@@ -401,7 +401,7 @@ class Service:
         return replace(part, do="learn", form="lines", body="\n".join(lines.values()).encode(), parsed=None)
 
     def expire(self, now: float) -> None:
-        """Forget kept rows whose outcome has not come in time."""
+        """Forget kept rows whose outcome is overdue."""
         self.waiting -= self.store.expire(now - self.limits.expire)
 
     def _answer(self, part: Part, first: int, played: PlayedRequest) -> dict[str, Any]:
@@ -420,7 +420,7 @@ class Service:
             self.store.add_key(part.key, part.digest, row, short, self.limits.keys)
 
     def warm_up(self) -> None:
-        """Have all compiled, or loaded from the cache, that the first requests need: that may take a minute."""
+        """Compile, or load from the cache, all that the first requests need; may take a minute."""
         state, plan = self.live.state, self.live.plan
         if isinstance(self.live.rows, TableRows):
             return
@@ -439,11 +439,11 @@ class Service:
     # ------------------------------------------------------------ readers
 
     def publish(self, now: bool = False) -> None:
-        """Let readers see what was learnt."""
+        """Publish a reader of what was learnt."""
         self.reader = self._reader(now) or self.reader
 
     def _reader(self, now: bool = False) -> Reader | None:
-        """A reader of what was learnt; None where there is nothing, or copying a large model took long just before."""
+        """A reader of the current model; None if there is none, or if copying a large model recently took long."""
         if self.live.state is None:
             return None
         began = time.perf_counter()
@@ -457,7 +457,7 @@ class Service:
         return reader
 
     def summary(self) -> dict[str, Any]:
-        """Where learning stands, in plain values: what the page and the metrics show."""
+        """The progress of learning in plain values, for the page and the metrics."""
         state = self.live.state
         out: dict[str, Any] = {
             "sequence": self.sequence, "commit": self.commit_done, "pending": self.waiting,
@@ -494,7 +494,7 @@ class Service:
         )
 
     def best(self) -> float | None:
-        """What the best fixed linear predictor in hindsight loses on all rows; None where no sums tell it closely."""
+        """The loss of the best fixed linear predictor in hindsight on all rows; None if no sums give it accurately."""
         sums, state = self.live.sums, self.live.state
         if sums is None or state is None or len(sums) > BEST_WIDTH:
             return None
@@ -502,7 +502,7 @@ class Service:
         return best if gap <= 1e-3 * state.compared_losses()[0] else None
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
-        """The largest weights, each with its feature and, of several labels, the label."""
+        """The largest weights, each with its feature and, with several labels, the label."""
         state, rows = self.live.state, self.live.rows
         if state is None or rows is None or rows.width > SHOWN_WIDTH:
             return []
@@ -522,7 +522,7 @@ class Service:
         return {"sequence": self.sequence, "runs": [{"label": k} | v for k, v in zip(named, each, strict=True)]}
 
     def about(self) -> dict[str, Any]:
-        """The model in plain values."""
+        """A description of the model in plain values."""
         state = self.live.state
         out: dict[str, Any] = {
             "target": self.live.plan.target, "sequence": self.sequence, "commit": self.commit_done,
@@ -537,7 +537,7 @@ KEY_OF_OTHER = "this Idempotency-Key was used for another request"
 
 
 def drift_of(learner: Any) -> dict[str, Any]:
-    """What is done about streams that change, and what is claimed for it."""
+    """How the learner adapts to changing streams, and which bound holds."""
     rate = float(getattr(learner, "drift", 0.0))
     if begins_anywhere(learner):
         claim = (
@@ -557,5 +557,5 @@ LONG = ("predictions", "probabilities", "low", "high", "sets")
 
 
 def without_predictions(answer: dict[str, Any]) -> dict[str, Any]:
-    """The answer without what is long in it."""
+    """The answer without its long parts."""
     return {name: value for name, value in answer.items() if name not in LONG}

@@ -1,16 +1,16 @@
 """The folder of a service: one SQLite database with all that was acknowledged, and large bodies as files beside it.
 
-``service.db`` is in WAL mode with ``synchronous=FULL``: a transaction that returned survives a power cut. Its tables:
+``service.db`` is in WAL mode with ``synchronous=FULL``, so a committed transaction survives a power cut. Its tables:
 
 * ``requests``: what was learnt, in order. Requests with the same ``commit_id`` were played together; ``first`` is the
-  number of their first row. A body of a MiB or more is the file ``bodies/ID``, and ``body`` is NULL.
-* ``keys``: idempotency keys with the answer. ``row`` is, here and in ``kept``, how many rows there were then.
-* ``sources``: which rows of a stream were taken.
+  number of their first row. A body of a MiB or more is stored in ``bodies/ID``, and ``body`` is NULL.
+* ``keys``: idempotency keys with their answers. Here and in ``kept``, ``row`` is the number of rows at that time.
+* ``sources``: which rows of a stream were learnt.
 * ``kept``: rows that wait for their outcome; ``outcome`` is the number of the row once it was learnt.
 * ``snapshots``: the model after a commit, as a sealed file of bytes (NULL: in ``bodies/snapshot-COMMIT``).
 
 ``settings.json`` says what is learnt. ``lock`` is locked by the process that writes, and holds the number of the newest
-commit: a database that ends before it has lost its end, as when ``service.db-wal`` was removed.
+commit. A database that ends before that commit has lost data, for example because ``service.db-wal`` was removed.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ TABLES = ("requests", "keys", "sources", "kept", "snapshots")
 
 
 class StoreError(SourceError):
-    """A folder whose database is damaged or incomplete: which file, and what to do."""
+    """A damaged or incomplete database; the message names the file and says what to do."""
 
 
 @dataclass(frozen=True)
 class Commit:
-    """Requests that were played together: the number of the commit, its time, and of its first row."""
+    """Requests that were played together: the number of the commit, its time, and the number of its first row."""
 
     number: int
     time: float
@@ -103,9 +103,9 @@ class Store:
     Raises
     ------
     SourceError
-        If another process writes there, it cannot be written, or to read there is no service.
+        If another process writes to the folder, it cannot be written, or there is no service to read.
     StoreError
-        If the database is damaged, or has lost its end.
+        If the database is damaged, or its newest commits are missing.
     """
 
     def __init__(self, path: str, write: bool = False, name: str = NAME) -> None:
@@ -147,7 +147,7 @@ class Store:
             raise ModelError(f"{self.file}: is of version {found}, and this version of hindsight reads {VERSION}")
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Close the database and unlock the folder."""
         if hasattr(self, "db"):
             with contextlib.suppress(sqlite3.Error):
                 self.db.close()
@@ -161,7 +161,7 @@ class Store:
         return None if found is None else found[0]
 
     def damaged(self, error: Exception) -> StoreError:
-        """What to say of an error of the database."""
+        """The StoreError for an error of the database."""
         return StoreError(f"{self.file}: cannot be read ({error}): {ADVICE}")
 
     # ------------------------------------------------------------ the newest commit
@@ -184,7 +184,7 @@ class Store:
             )
 
     def note_newest(self, commit: int) -> None:
-        """Write down, beside the database, that it has a commit; not synced, since it may be behind."""
+        """Record the newest commit in the lock file; not synced, because it may lag behind."""
         number = struct.pack("<Q", commit)
         os.pwrite(self.lock, number + struct.pack("<I", zlib.crc32(number)), 0)
 
@@ -199,13 +199,13 @@ class Store:
         self.ask("COMMIT")
 
     def rollback(self) -> None:
-        """Forget a transaction."""
+        """Roll back a transaction."""
         if self.db.in_transaction:
             self.ask("ROLLBACK")
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """A part of a transaction that is forgotten where an exception leaves the block."""
+        """A savepoint: part of a transaction that is rolled back if an exception leaves the block."""
         self.ask("SAVEPOINT step")
         try:
             yield
@@ -230,7 +230,7 @@ class Store:
         self.db.executemany("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def commits(self, after: int = 0) -> Iterator[Commit]:
-        """The commits after one, in order.
+        """Yield the commits after `after`, in order.
 
         Raises
         ------
@@ -253,7 +253,7 @@ class Store:
             yield held
 
     def requests(self, after: int = 0) -> Iterator[tuple[int, float, int, Part]]:
-        """The requests after a commit: commit, time, number of the first row, and what is learnt."""
+        """Yield the requests after a commit: commit, time, number of the first row, and the part."""
         begin = "SELECT id FROM requests WHERE commit_id > ? ORDER BY id LIMIT 1"
         try:
             number = self.one(begin, after) if after else self.one("SELECT min(id) FROM requests")
@@ -273,67 +273,67 @@ class Store:
             raise self.damaged(error) from None
 
     def first_commit(self) -> int | None:
-        """The oldest commit whose requests are there, or None."""
+        """The oldest commit whose requests are stored, or None."""
         found: int | None = self.one("SELECT commit_id FROM requests ORDER BY id LIMIT 1")
         return found
 
     # ------------------------------------------------------------ keys, sources, kept rows
 
     def add_key(self, key: str, digest: str, row: int, answer: dict[str, Any], most: int) -> None:
-        """Remember the answer to a request; of more than `most` the oldest are forgotten."""
+        """Store the answer to a request, and delete the oldest answers beyond `most`."""
         self.ask("INSERT INTO keys (key, digest, row, answer) VALUES (?, ?, ?, ?)", (key, digest, row, dumped(answer)))
         self.ask("DELETE FROM keys WHERE id <= (SELECT max(id) FROM keys) - ?", (most,))
 
     def answer_to(self, key: str) -> tuple[str, dict[str, Any]] | None:
-        """The digest and the answer of a key; None where it is not known."""
+        """The digest and the answer of a key; None if it is unknown."""
         found = self.ask("SELECT digest, answer FROM keys WHERE key = ?", (key,)).fetchone()
         return None if found is None else (found[0], json.loads(found[1]))
 
     def place_in(self, source: str) -> int | None:
-        """How many rows of a stream were taken; None where it is not known."""
+        """The number of rows learnt from a stream; None if it is unknown."""
         query = "SELECT start + rows FROM sources WHERE source = ? ORDER BY start DESC LIMIT 1"
         found: int | None = self.one(query, source)
         return found
 
     def places(self) -> dict[str, int]:
-        """How many rows of each stream were taken."""
+        """The number of rows learnt from each stream."""
         return dict(self.ask("SELECT source, max(start + rows) FROM sources GROUP BY source ORDER BY source"))
 
     def add_place(self, source: str, start: int, rows: int, first: int) -> None:
-        """Take note of rows of a stream, the first of which has a number."""
+        """Record rows of a stream; `first` is the number of the first one."""
         self.ask("INSERT INTO sources VALUES (?, ?, ?, ?)", (source, start, rows, first))
 
     def keep(self, contents: Sequence[str], time: float, row: int) -> list[int]:
-        """Keep rows until their outcome is known; their numbers."""
+        """Store rows until their outcome is known; returns their ids."""
         query = "INSERT INTO kept (time, row, content) VALUES (?, ?, ?)"
         return [int(self.ask(query, (time, row, content)).lastrowid or 0) for content in contents]
 
     def kept(self, number: int) -> str | None:
-        """A row that waits for its outcome; None where it does not."""
+        """A row that waits for its outcome, or None."""
         found: str | None = self.one("SELECT content FROM kept WHERE id = ? AND outcome IS NULL", number)
         return found
 
     def learnt(self, number: int, row: int) -> None:
-        """Take note that the outcome of a kept row came."""
+        """Record that the outcome of a kept row has arrived."""
         self.ask("UPDATE kept SET outcome = ? WHERE id = ?", (row, number))
 
     def was_kept(self, number: int) -> bool:
-        """Whether a number was ever given to a kept row."""
+        """Whether an id was ever given to a kept row."""
         most = self.one("SELECT seq FROM sqlite_sequence WHERE name = 'kept'") or 0
         return 0 < number <= most
 
     def waiting(self) -> int:
-        """How many rows wait for their outcome."""
+        """The number of rows that wait for their outcome."""
         return int(self.one("SELECT count(*) FROM kept WHERE outcome IS NULL"))
 
     def expire(self, before: float) -> int:
-        """Forget rows that were kept before some time, and got no outcome; how many."""
+        """Delete rows kept before some time without an outcome; returns their number."""
         return self.ask("DELETE FROM kept WHERE outcome IS NULL AND time < ?", (before,)).rowcount
 
     # ------------------------------------------------------------ snapshots
 
     def add_snapshot(self, commit: int, sequence: int, state: dict[str, Any], keep_log: bool) -> None:
-        """Add a snapshot, and forget all but the newest two, with what the older of them covers unless it is kept."""
+        """Add a snapshot and keep the newest two; without `keep_log`, delete the requests that the older one covers."""
         data = checkpoint.to_bytes(self.file, state)
         self.begin()
         try:
@@ -353,7 +353,7 @@ class Store:
         self.remove_bodies()
 
     def _drop(self) -> None:
-        """Forget what the older of two snapshots covers."""
+        """Delete the requests that the older of two snapshots covers."""
         (commit, row), *newer = self.snapshots()
         if not newer:
             return
@@ -366,11 +366,11 @@ class Store:
         )
 
     def snapshots(self) -> list[tuple[int, int]]:
-        """The commit and the number of the last row of each snapshot, the oldest first."""
+        """The commit and the number of the last row of each snapshot, oldest first."""
         return list(self.ask("SELECT commit_id, sequence FROM snapshots ORDER BY commit_id"))
 
     def snapshot(self, commit: int) -> dict[str, Any]:
-        """The state of a snapshot; a ModelError or a StoreError where it is damaged."""
+        """The state of a snapshot; a ModelError or a StoreError if it is damaged."""
         try:
             crc, body = self.ask("SELECT crc, state FROM snapshots WHERE commit_id = ?", (commit,)).fetchone()
         except sqlite3.Error as error:
@@ -381,7 +381,7 @@ class Store:
     # ------------------------------------------------------------ large bodies
 
     def _put(self, name: str, body: bytes) -> bytes | None:
-        """What stands for a body in the database; a large one is written to a file first."""
+        """The database value for a body; a large body is written to a file first."""
         if len(body) < LARGE:
             return body
         if not os.path.isdir(self.bodies):
@@ -398,7 +398,7 @@ class Store:
         return None
 
     def _get(self, name: str, body: bytes | None, crc: int, where: str) -> bytes:
-        """A body, checked."""
+        """Return a body, with its checksum verified."""
         file = self.file
         if body is None:
             file = os.path.join(self.bodies, name)
@@ -412,7 +412,7 @@ class Store:
         return body
 
     def remove_bodies(self) -> None:
-        """Remove files of bodies that nothing refers to any more."""
+        """Remove body files that are no longer referenced."""
         names = os.listdir(self.bodies) if os.path.isdir(self.bodies) else []
         for name in names:
             kind, _, number = name.rpartition("-")
@@ -427,7 +427,7 @@ class Store:
         return read_settings(self.path)
 
     def write_settings(self, settings: dict[str, Any]) -> None:
-        """Keep what the service was started with."""
+        """Store the settings of the service."""
         text = json.dumps({"version": VERSION} | settings, indent=2, ensure_ascii=False)
         write_text(os.path.join(self.path, "settings.json"), [text + "\n"])
 
@@ -451,7 +451,7 @@ def read_settings(folder: str) -> dict[str, Any] | None:
 
 
 def lock(path: str) -> int:
-    """Lock a folder for writing, which is created if it is missing; the descriptor of the locked file."""
+    """Lock a folder for writing, creating it if it is missing; returns the descriptor of the locked file."""
     try:
         make_folder(path)
         file = os.open(os.path.join(path, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
@@ -467,7 +467,7 @@ def lock(path: str) -> int:
 
 
 def make_folder(path: str) -> None:
-    """Create a missing folder and its parents, durably."""
+    """Create a missing folder and its parents, and sync them to disk."""
     if os.path.isdir(path):
         return
     parent = os.path.dirname(path)
@@ -477,15 +477,15 @@ def make_folder(path: str) -> None:
 
 
 def dumped(value: Any) -> str:
-    """JSON in as few characters as can be."""
+    """Compact JSON."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def packed_json(value: Any) -> np.ndarray:
-    """Plain values as an array of bytes: a snapshot takes long texts so."""
+    """Plain values as an array of bytes, the form of long texts in snapshots."""
     return np.frombuffer(dumped(value).encode(), np.uint8).copy()
 
 
 def unpacked_json(data: Any) -> Any:
-    """What `packed` packed; a TypeError or a ValueError where it is something else."""
+    """Decode the result of `packed_json`; a TypeError or a ValueError if it is something else."""
     return json.loads(np.asarray(data, np.uint8).tobytes())

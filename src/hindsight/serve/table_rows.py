@@ -1,4 +1,4 @@
-"""Rows of a service that continues a model of a table, with columns as they were decided on."""
+"""Rows of a service that continues a model of a table, with the column types of that table."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ ROOM = 10_000  # names that readers may meet in vain before they forget them
 
 
 class TableRows:
-    """Rows with the columns of a table. A row that is not as was decided is refused; new categories are features.
+    """Rows with the columns of a table. Rows that contradict column types are refused; new categories add features.
 
     Parameters
     ----------
     plan : Plan
-        Target, weight and how missing values are read.
+        Target, weight and treatment of missing values.
     state : dict
-        How the source of the table numbered its features, and what it decided about columns.
+        The numbering of features and the column types, from the source of the table.
     limits : Limits
-        How many features there may be.
+        The limits on features.
     labels : list of str or None
         The labels.
     """
@@ -86,7 +86,7 @@ class TableRows:
         return self.layout.names(self.width)
 
     def state(self) -> dict[str, Any]:
-        """How the features are numbered, and what was decided about columns."""
+        """The numbering of features and the column types."""
         if self.plain:
             return {"names": list(self.names)}
         return self._state(*self.mark())
@@ -99,7 +99,7 @@ class TableRows:
         return self.layout.resolved_options()
 
     def encode(self, parts: Sequence[Part]) -> list[RequestRows]:
-        """The rows of several requests; a ValueError where one cannot be learnt."""
+        """The rows of several requests; a ValueError if one cannot be learnt."""
         pieces = []
         for k, part in enumerate(parts):
             X, y, weight = self._encode(self.layout, part.parse(self.limits))
@@ -108,11 +108,11 @@ class TableRows:
         return pieces
 
     def mark(self) -> tuple[int, list[str]]:
-        """How far it has got, for `undo`."""
+        """A mark of the current state, for `undo`."""
         return self.width, self.layout.write_sums()
 
     def undo(self, mark: tuple[int, list[str]]) -> None:
-        """Forget the names that were added since."""
+        """Forget the names added since the mark."""
         if not self.plain:
             self.layout = self._layout(self._state(*mark))
 
@@ -141,7 +141,7 @@ class TableRows:
         return found.X, found.y if found.y is not None else np.zeros(n), found.weight
 
     def _table(self, parsed: Any, used: list[str]) -> Any:
-        """The columns that are used, as an Arrow table; a column that nothing is known of is an error."""
+        """The used columns as an Arrow table; an unknown column is an error."""
         import pyarrow as pa
 
         known = self.decisions.columns
@@ -170,7 +170,7 @@ class TableRows:
 
 
 def arrow_column(values: list[Any], name: str) -> Any:
-    """Values of one column; text where they are of several kinds."""
+    """The values of one column as an Arrow array; text if they have several types."""
     import pyarrow as pa
 
     for t, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""Feeding a file, or what comes through a pipe, to a service."""
+"""Feeding a file or a pipe to a service."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ def tail(
     name: str | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Send the rows of a file to a service, from the first that it does not have.
+    """Send the rows of a file to a service, starting at the first row that it does not have.
 
     Parameters
     ----------
     path : str
-        A file of CSV, TSV or JSON lines; "-" is standard input, which begins with its first row each time.
+        A file of CSV, TSV or JSON lines; "-" is standard input, which is always sent from its first row.
     client : Client
-        Where to.
+        The client of the service.
     form : {"csv", "tsv", "jsonl"} or None, default None
-        Its format; None goes by the name.
+        The format; None infers it from the name.
     batch : int, default 1000
         Rows in a request.
     follow : bool, default False
-        Whether to wait for rows that are added to the file.
+        Whether to wait for rows appended to the file.
     name : str or None, default None
-        What the service calls the stream; None is the absolute path.
+        The name of the stream in the service; None uses the absolute path.
     notify : callable, default does nothing
-        Called with a line of text on how far it has got.
+        Called with a line of text about the progress.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def tail(
 
 
 def rows_in_file(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
-    """The rows of a file as JSON; None where no more are there for now."""
+    """Yield the rows of a file as JSON, and None when no more are available for now."""
     lines = lines_of_file(path, follow)
     if form == "jsonl":
         yield from (line and line.strip() for line in lines if line is None or line.strip())
@@ -89,7 +89,7 @@ def rows_in_file(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
 
 
 def value_of(cell: str) -> Any:
-    """A cell of CSV: a number where it reads as one, null where it is empty, otherwise text."""
+    """The value of a CSV cell: a number if it parses as one, null if it is empty, otherwise text."""
     text = cell.strip()
     if not text:
         return None
@@ -101,7 +101,7 @@ def value_of(cell: str) -> Any:
 
 
 def lines_of_file(path: str, follow: bool) -> Iterator[bytes | None]:
-    """Whole lines of a file; while it is followed None where there is no more for now, and no end."""
+    """Yield complete lines of a file; with `follow`, never ends and yields None when no more are available."""
     file = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
     try:
         rest = b""
@@ -124,7 +124,7 @@ def lines_of_file(path: str, follow: bool) -> Iterator[bytes | None]:
 
 
 def batches(rows: Iterator[bytes | None], size: int, skip: int) -> Iterator[list[bytes]]:
-    """Rows but the first `skip` in batches of a size; fewer where no more are there for now."""
+    """Yield rows after the first `skip` in batches of `size`, or fewer if no more are available for now."""
     held: list[bytes] = []
     for row in rows:
         if row is not None and skip > 0:

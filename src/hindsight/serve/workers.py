@@ -1,4 +1,4 @@
-"""Two threads beside the event loop: one learns, one predicts; requests that wait are taken together."""
+"""Two threads besides the event loop, one for learning and one for predicting; waiting requests are batched."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ PATIENCE = 0.0005, 0.005  # seconds that a commit waits for the next request tha
 
 @dataclass
 class Job:
-    """Something to do, and the future of its result."""
+    """A task and the future of its result."""
 
     what: Any
     waiter: asyncio.Future[Any]
 
 
 class Worker(threading.Thread):
-    """A thread that takes jobs in groups.
+    """A thread that processes jobs in groups.
 
     Parameters
     ----------
     name : str
-        What it does.
+        The name of the thread.
     most : int
-        Jobs that may wait; further ones are refused.
+        The maximum number of waiting jobs; further ones are refused.
     """
 
     def __init__(self, name: str, most: int) -> None:
@@ -48,7 +48,7 @@ class Worker(threading.Thread):
         self.most = most
 
     async def do(self, what: Any) -> Any:
-        """Have something done, and return or raise what came of it."""
+        """Submit a task, and return its result or raise its error."""
         if self.jobs.qsize() >= self.most:
             raise ServiceError(429, f"{self.most:,} requests wait already: try again soon")
         job = Job(what, asyncio.get_running_loop().create_future())
@@ -56,12 +56,12 @@ class Worker(threading.Thread):
         return await job.waiter
 
     def stop(self) -> None:
-        """End the thread when all jobs before this call are done."""
+        """End the thread after all jobs submitted so far."""
         self.jobs.put(None)
         self.join()
 
     def run(self) -> None:
-        """Take jobs until `stop`."""
+        """Process jobs until `stop`."""
         while True:
             first = self.jobs.get()
             if first is None:
@@ -81,7 +81,7 @@ class Worker(threading.Thread):
                 return
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
-        """The jobs that are done together, and whether they are the last."""
+        """Collect jobs to process together; returns them, and whether they are the last."""
         group = [first]
         while not self.jobs.empty():
             job = self.jobs.get()
@@ -91,12 +91,12 @@ class Worker(threading.Thread):
         return group, False
 
     def answer(self, whats: Sequence[Any]) -> list[Any]:
-        """For each job its result, or an exception."""
+        """The result of each job, or an exception."""
         raise NotImplementedError
 
 
 def deliver(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
-    """Give each waiter its result, or raise its exception there."""
+    """Set the results or exceptions of the futures."""
     for waiter, each in found:
         if waiter.done():  # it was cancelled
             continue
@@ -107,7 +107,7 @@ def deliver(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
 
 
 class Learning(Worker):
-    """The one thread that writes: it commits the requests that wait, or calls functions between commits."""
+    """The only thread that writes: it commits waiting requests, and calls functions between commits."""
 
     def __init__(self, service: Service) -> None:
         super().__init__("learn", service.limits.queue)
@@ -115,7 +115,7 @@ class Learning(Worker):
         self.usual = 1  # requests that lately came together
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
-        """Requests up to a size; it waits a moment for those whose answers were just sent: one sync serves them all."""
+        """Collect requests up to a size; waits briefly for clients just answered, so that one sync serves them all."""
         group, size, pause = [first], body_size(first), max(PATIENCE[0], self.service.sync_seconds / 4)
         last = time.perf_counter() + PATIENCE[1]
         while size < GROUP_BYTES:
@@ -133,7 +133,7 @@ class Learning(Worker):
         return group, False
 
     def answer(self, whats: Sequence[Part | Callable[[], Any]]) -> list[Any]:
-        """Commit parts together; call functions in between."""
+        """Commit parts together, and call functions in between."""
         out: list[Any] = []
         group: list[Part] = []
 
@@ -158,12 +158,12 @@ class Learning(Worker):
 
 
 def body_size(job: Job) -> int:
-    """The bytes that a job brings."""
+    """The number of bytes in the body of a job."""
     return len(getattr(job.what, "body", b""))
 
 
 class Predicting(Worker):
-    """The thread that predicts, from the newest reader."""
+    """The thread that predicts with the newest reader."""
 
     def __init__(self, service: Service) -> None:
         super().__init__("predict", 4 * service.limits.queue)
