@@ -1,1 +1,1 @@
-"""Learners that read all rows in each round."""
+"""Batch learners, which read all rows in each round."""

@@ -8,8 +8,8 @@ any other. In each round t a vector v_t is computed at w_t, and w_{t+1} = w_t - 
   plus l2 w_t; so E[v_t | w_t] = grad f(w_t). They are fetched ahead and played in the order drawn.
 
 The mean of the iterates is that of the w_t *at which gradients were taken* (the start included, the last w not),
-weighted by their rates: the one that the theorem is about. At a constant rate the mean *after* the steps is known too
-(the last w included, the start not): it is the mean of a descent that starts where the first step led.
+weighted by their rates; the theorem is about this mean. At a constant rate the mean *after* the steps is known too (the
+last w included, the start not): it is the mean of a descent that starts after the first step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ ADVICE = "take a smaller eta, or scale the features"
 
 
 def loss_gradient(data: Data, loss: Any, w: Floats, total: float) -> Floats:
-    """Return the losses of rows at w, divided by the weight of all rows, and then their gradient."""
+    """Return the losses of rows at w, divided by the weight of all rows, followed by their gradient."""
     g, value = np.zeros(w.size), 0.0
     factors, loop = data.factors(total), for_parts(add_gradient, loss)
     with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked, and refused
@@ -64,7 +64,7 @@ def mean_loss(data: Data, loss: Any, w: Floats, total: float) -> float:
 
 
 class MeanLoss(NamedTuple):
-    """The losses of all rows, divided by `total`, the weight of all rows for their mean."""
+    """The losses of all rows, divided by `total`; with the total weight this is their mean."""
 
     table: Table
     loss: Any
@@ -110,7 +110,7 @@ class Descent(Coordinates):
     values : list of float
         f at each iterate of a full batch.
     known_by : tuple of float
-        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
+        The sums that identify the rows (see `Measured.known_by`); empty in files of earlier versions.
     """
 
     known_by: tuple[float, ...] = ()
@@ -141,7 +141,7 @@ class Descent(Coordinates):
 
     @property
     def ordered(self) -> bool:
-        """Whether the order of the rows matters: which are drawn depends on it, the mean over all of them does not."""
+        """Whether the order of the rows matters, as it does if rows are drawn, but not for a full batch."""
         return self.batch is not None
 
     @property
@@ -185,7 +185,7 @@ class Descent(Coordinates):
         return self._begun(self.start)
 
     def begun_here(self) -> Descent:
-        """Return a descent that starts where this one stands, and draws what this one would draw next."""
+        """Return a descent that starts at the current weights and draws the rows that this one would draw next."""
         new = self._begun(self.weights)
         new.generator.bit_generator.state = self.generator.bit_generator.state
         return new
@@ -216,9 +216,9 @@ class Descent(Coordinates):
         Parameters
         ----------
         table : Table
-            The rows; those of which some are drawn in memory, as `Data`.
+            The rows; if batches are drawn, they must be in memory, as `Data`.
         rounds : int
-            How many.
+            The number of rounds.
         stop : float, default 0.0
             A full batch stops after the first round whose gradient has at most this norm; 0 never stops early.
         notify : callable, optional
@@ -254,7 +254,7 @@ class Descent(Coordinates):
         self._add_facts(measured)
 
     def _add_facts(self, measured: Measured) -> None:
-        """Add the facts of rounds that are not counted yet: those that do not depend on the margins."""
+        """Add the facts of rounds not counted yet that do not depend on the margins."""
         f, rate = self.tally[0], self.learner.rate
         rounds = self.rounds - int(f.rounds)
         f.rounds += rounds

@@ -1,8 +1,9 @@
-"""Isotonic regression: the monotone fit of least weighted squares, exactly, by pooling adjacent violators.
+"""Isotonic regression: the exact monotone fit of least weighted squares, by pooling adjacent violators.
 
-Points are sorted by z, those of equal z become one (their mean, with their total weight), and neighbours out of order
-are pooled until none is left. The value of a pool is the mean of its members, so each level is calibrated. With a
-Lipschitz constant L the fit also changes by at most L (z_j - z_i) between any two points: see `kernels.lipschitz`.
+Points are sorted by z, and points of equal z are merged into one (their mean, with their total weight). Neighbours in
+the wrong order are pooled until none are left. The value of a pool is the mean of its members, so each level is
+calibrated. With a Lipschitz constant L the fit also changes by at most L (z_j - z_i) between any two points; see
+`kernels.lipschitz`.
 """
 
 from __future__ import annotations
@@ -40,11 +41,12 @@ class Pools:
     left, right : ndarray
         The smallest and the largest z of each pool.
     value : ndarray
-        Its value: the weighted mean of its members, or with a Lipschitz constant the value where the fit is constant.
+        The value of each pool: the weighted mean of its members, or with a Lipschitz constant the value where the fit
+        is constant.
     weight : ndarray
-        Its total weight.
+        The total weight of each pool.
     count : ndarray of int
-        How many points it has; points of weight 0 are not counted.
+        The number of points of each pool; points of weight 0 are not counted.
     """
 
     left: Floats
@@ -61,7 +63,7 @@ class Pools:
         want(finite and bool((fields["left"] <= fields["right"]).all()), "pools must lie between finite numbers")
 
     def knots(self) -> tuple[Floats, Floats]:
-        """Return the fit as a line to draw: z in ascending order, and the value at each."""
+        """Return the knots of the fit for plotting: z in ascending order, and the value at each."""
         two = self.left < self.right
         at = np.repeat(self.left, 1 + two)
         at[np.cumsum(1 + two) - 1] = self.right
@@ -76,11 +78,11 @@ class Isotonic:
     Attributes
     ----------
     fit : ndarray
-        Its value at every point, in the order given.
+        The fitted value at every point, in the order given.
     pools : Pools
-        Its pools.
+        The pools of the fit.
     increasing : bool
-        Whether it is nondecreasing.
+        Whether the fit is nondecreasing.
     """
 
     fit: Floats
@@ -147,7 +149,7 @@ def isotonic(
 def fit_pools(
     z: Floats, y: Floats, w: Floats | None, sign: float, constant: float, *, values: bool = True
 ) -> tuple[Floats, Pools]:
-    """Return the fit in the order given (empty unless `values`) and its pools, of points that were checked."""
+    """Return the fit of checked points, in the order given (empty unless `values`), and its pools."""
     if w is not None and not w.all():
         keep = w > 0.0
         kept, pools = fit_pools(z[keep], y[keep], w[keep], sign, constant, values=values)
@@ -194,7 +196,7 @@ def argsort(z: Floats) -> NDArray[Any]:
 def stable_order(z: Floats) -> tuple[NDArray[Any], bool]:
     """Return the indices that sort z, in a stable order, and whether all z are known to be different.
 
-    It is one sort of 64-bit numbers, the leading bits of z above the index, in two threads if there are many.
+    It sorts 64-bit numbers once, which have the leading bits of z above the index, in two threads if there are many.
     """
     m = z.size
     least, most = kernels.key_range(z)
@@ -226,7 +228,8 @@ def stable_order(z: Floats) -> tuple[NDArray[Any], bool]:
 
 
 def radix_sort(a: NDArray[np.uint64], low: int) -> NDArray[np.uint64]:
-    """Return the numbers in ascending order, if they ascend where they have the same bits from `low` on; a is lost."""
+    """Return the numbers in ascending order, by bits `low` and above. Numbers that agree in these bits must ascend
+    already. `a` is overwritten."""
     if a.size < SMALL:
         a.sort()
         return a
@@ -241,14 +244,14 @@ def radix_sort(a: NDArray[np.uint64], low: int) -> NDArray[np.uint64]:
 
 
 def take(a: Floats, order: NDArray[Any]) -> Floats:
-    """Return a in this order."""
+    """Return the entries of a in this order."""
     out = np.empty(order.size)
     in_halves(lambda first, last: kernels.gather(a, order[first:last], out[first:last]), order.size)
     return out
 
 
 def check_knots(knots: Any) -> None:
-    """Refuse what is not a curve as it is interpolated: a pair of vectors, places that do not fall and values there."""
+    """Refuse knots that are not a pair of vectors: nondecreasing positions and the values there."""
     known = isinstance(knots, tuple) and len(knots) == 2 and all(map(is_vector, knots))
     want(known and knots[0].size == knots[1].size > 0, "knots must be two vectors of one length")
     want(is_finite(knots[0]) and is_finite(knots[1]), "knots must be finite")
@@ -267,13 +270,13 @@ def _threads() -> int:
 
 
 def in_halves(work: Callable[[int, int], Any], count: int) -> list[Any]:
-    """Call work(a, b) over 0..count, in the same two halves on every machine if there are many; what it returns."""
+    """Call work(a, b) over 0..count, in two fixed halves if `count` is large, and return the results."""
     ends = (0, count) if count < LARGE else (0, count // 2, count)
     return in_two(lambda k: work(ends[k], ends[k + 1]), len(ends) - 1)
 
 
 def in_two(work: Callable[[int], Any], parts: int) -> list[Any]:
-    """Call work(0) and, if there are two parts, work(1), in a second thread if there is one; what they return."""
+    """Call work(0) and, if there are two parts, work(1), in a second thread if available, and return the results."""
     if parts < 2 or _threads() < 2:
         return [work(k) for k in range(parts)]
     with ThreadPoolExecutor(1) as other:
@@ -309,7 +312,7 @@ def total_weight(w: Floats) -> float:
 
 
 def check_size(total: float, largest: float) -> None:
-    """Refuse a total weight and a largest |y| whose product leaves the range of numbers."""
+    """Refuse a total weight and a largest |y| whose product overflows."""
     if not total * max(1.0, largest) < 1e300:
         raise ValueError(f"total weight {total:g} times max |y| {largest:g} overflows: scale weight or y")
     if total < 1e-290:

@@ -1,10 +1,10 @@
-"""Isotron, and GLM-tron over epochs: a round is one pass over all rows of a single-index model y = u(w . x).
+"""Isotron and GLM-tron over epochs: each round is one pass over all rows of a single-index model y = u(w . x).
 
     z = X w_t    yhat = u_t(z)    w_{t+1} = w_t + eta Sigma_i p_i (y_i - yhat_i) x_i,    p the weights, summing to 1
 
-GLM-tron is given its link u; Isotron takes u_t from the isotonic regression of y on z, and L-Isotron from the Lipschitz
-isotonic regression, which makes it work on noisy data. Each margin is a sum over its row alone, so that identical rows
-tie.
+GLM-tron is given its link u. Isotron takes u_t from the isotonic regression of y on z, and L-Isotron from the Lipschitz
+isotonic regression, which makes it work on noisy data. Each margin is computed from its row alone, so that identical
+rows have identical margins.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SERIES = ("loss", "match", "gradient", "along")  # what a history has of each ro
 
 
 class Curve(NamedTuple):
-    """A learnt link to plot: knots z in ascending order and the mean at each; linear between, constant beyond."""
+    """A learnt link for plotting: knots z in ascending order and the mean at each; linear between, constant beyond."""
 
     z: Floats
     mean: Floats
@@ -51,20 +51,20 @@ class GivenLink:
         return self.function.integral
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, Any]:
-        """Return what the link predicts; nothing is learnt."""
+        """Return the predictions of the link; nothing is learnt."""
         mean = self.function.u(z)
         if self.integral is None:
             check_link(self.function, z, mean)
         return mean, None
 
     def at(self, learnt: Any, z: Floats) -> Floats:
-        """Return the link at other margins."""
+        """Return the predictions of the link at other margins."""
         return self.function.u(z)
 
 
 @dataclass(frozen=True)
 class LearntLink:
-    """The link of Isotron: nondecreasing, of least squares, and with a Lipschitz constant unless that is infinite."""
+    """The link of Isotron: the nondecreasing least-squares fit, with a Lipschitz constant unless that is infinite."""
 
     constant: float
     lipschitz: float
@@ -82,7 +82,7 @@ class LearntLink:
 
 
 class RoundSums(NamedTuple):
-    """A round at weights w: mean squared error, mean matching loss (NaN if unknown), g, and what the link learnt."""
+    """A round at weights w: mean squared error, mean matching loss (NaN if unknown), g, and the learnt link."""
 
     loss: float
     match: float
@@ -93,8 +93,8 @@ class RoundSums(NamedTuple):
 def round_sums(data: Data, v: Floats, total: float, link: Any) -> Floats:
     """Return the squared error of rows under a link, their matching loss (NaN if unknown), and Sigma p (y - mean) x.
 
-    All of them are divided by `total`, the weight of all rows, for their means. The error is NaN where a margin is not
-    finite.
+    All are divided by `total`, which is the total weight of the rows if means are wanted. The error is NaN if a margin
+    is not finite.
     """
     z, factors = data.kept_margins(v), data.factors(total)
     residual = np.empty(z.size)
@@ -117,7 +117,7 @@ def target_sums(data: Data, mean: float) -> Floats:
 
 
 class IndexProblem:
-    """What rounds ask of rows: sums over a table under a link that is known, and the step.
+    """The sums over a table that rounds need, under a known link, and the step.
 
     Parameters
     ----------
@@ -150,12 +150,12 @@ class IndexProblem:
         return self.checked_sums(sums, t, None)
 
     def checked_sums(self, sums: Floats, t: int, link: Any) -> RoundSums:
-        """Return the sums of round t with what the link learnt, or refuse margins that were not finite."""
+        """Return the sums of round t with the learnt link, or refuse margins that are not finite."""
         check_margins(math.inf if math.isnan(sums[0]) else 0.0, t, self.eta)
         return RoundSums(float(sums[0]), float(sums[1]), sums[2:] / self.scale, link)
 
     def learnt(self, link: Any) -> Any:
-        """Return what the link learnt in a round, to be kept."""
+        """Return what the link learnt in a round, for the history."""
         return link
 
     def matching_loss(self, u: Floats) -> tuple[float, Floats]:
@@ -182,7 +182,7 @@ class IndexProblem:
 
 
 class SingleIndexProblem(IndexProblem):
-    """All rows of a fit in memory, under a link that is known or learnt.
+    """The rows of a fit in memory, under a link that is known or learnt.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ class History:
     link : Pools or None
         The pools of its link, if learnt.
     known_by : tuple of float
-        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
+        The sums that identify the rows (see `Measured.known_by`); empty in files of earlier versions.
     """
 
     loss: Floats
@@ -282,7 +282,7 @@ class History:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        """Refuse weights of different sizes, different numbers of rounds, and what is not a link."""
+        """Refuse weights of different sizes, entries for different numbers of rounds, and a link that is not one."""
         for size, names in ((fields["w"].shape, ("w", "start", "last")), (fields["loss"].shape, SERIES)):
             for name in names:
                 fits = fields[name].shape == size and len(size) == 1
@@ -326,26 +326,26 @@ def run_rounds(
     known: History | None = None,
     keep: Callable[[int, Callable[[], History]], None] | None = None,
 ) -> History:
-    """Run so many rounds from w_1 = start.
+    """Run `rounds` rounds from w_1 = start.
 
     Parameters
     ----------
     problem : IndexProblem
         The rows, the link and the step.
     rounds : int
-        How many.
+        The number of rounds.
     start : ndarray, default None
         w_1; None is 0.
     held : SingleIndexProblem, default None
-        Held-out rows that choose the best round; without them the training rows do.
+        Held-out rows that determine the best round; None uses the training rows.
     comparator : ndarray, default None
         The u of `History.along`.
     notify : callable, default None
         Called after each round with its number, from 1, and its loss.
     known : History, default None
-        The first of these rounds, which are not run again.
+        The history of the first of these rounds, which are not run again.
     keep : callable, default None
-        Called after each round with its number and with what gives the history of the rounds so far.
+        Called after each round with its number and with a function that returns the history so far.
     """
     w = np.zeros(problem.width) if start is None else start.astype(np.float64)
     first, done, series = w.copy(), 0, np.full((len(SERIES), rounds), math.nan)

@@ -3,7 +3,7 @@
 The intercept b is free: it counts neither in the penalty nor in the norm. There are three methods:
 
 - `normal_equations`: the Gram matrix, its Cholesky factor, and refinement from residuals over the rows; the fastest,
-  used only if its estimated condition number is small enough.
+  used only if the estimated condition number is small enough.
 - `Factor`: the triangle R of a QR factorisation, to which blocks of rows are added; accurate at any condition number,
   in one pass, for streams.
 - `solve_sparse`: LSMR, for sparse rows with many columns.
@@ -54,7 +54,7 @@ class LeastSquaresSolution:
     rank : int or None
         The rank of the rows, minus their mean if there is an intercept; None if it was not computed.
     condition : float
-        The largest over the smallest singular value that counts, with the penalty included; 1 at rank 0.
+        The ratio of the largest to the smallest singular value above the cutoff, including the penalty; 1 at rank 0.
     method : {"cholesky", "qr", "lsmr"}
         How it was computed.
     converged : bool
@@ -100,7 +100,7 @@ class Factor:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        """Refuse a triangle or rows of other sizes than the features."""
+        """Refuse a triangle or rows whose sizes do not match the number of features."""
         features, intercept, width = fields["features"], fields["intercept"], fields["width"]
         want(is_count(features) and features > 0, "`features` must be a count above 0")
         want(type(intercept) is bool and width == features + intercept + 1, "`width` must be that of the features")
@@ -147,12 +147,12 @@ class Factor:
         self._solved.clear()
 
     def settle(self) -> Factor:
-        """Take the rows so far into the triangle; the factor itself."""
+        """Include the rows so far in the triangle, and return the factor itself."""
         self._R, self._pending = self.triangle(), []
         return self
 
     def join(self, other: Factor) -> Factor:
-        """Add the rows of another factor of the same columns; the factor itself.
+        """Add the rows of another factor of the same columns, and return the factor itself.
 
         Z^T Z = R_1^T R_1 + R_2^T R_2, so the triangle of all rows is that of the stacked triangles: orthogonal steps
         keep the accuracy of one factorisation at any condition number, where a sum of Gram matrices would square it.
@@ -197,15 +197,15 @@ class Factor:
         return R
 
     def solve(self, l2: float = 0.0, rcond: float | None = None) -> LeastSquaresSolution:
-        """Return the minimiser; of several, the one with the shortest w.
+        """Return the minimiser; if it is not unique, the one with the shortest w.
 
         Parameters
         ----------
         l2 : float, default 0.0
-            The penalty's factor.
+            The factor of the penalty.
         rcond : float, default None
-            Singular values of at most `rcond` times the largest count as 0. None is 8 eps max(n, sqrt(rows)), and rows
-            that have full rank by it after their columns are scaled to one length have full rank.
+            Singular values of at most `rcond` times the largest count as 0. None is 8 eps max(n, sqrt(rows)). With None
+            the rank is full if it is full after columns are scaled to equal length.
         """
         key = l2, rcond
         if key not in self._solved:
@@ -259,8 +259,8 @@ def _reciprocal_condition(R: np.ndarray) -> float:
 def normal_equations(data: Data) -> Factor | None:
     """Return the factor from the Gram matrix of rows in memory, or None if it would not be accurate.
 
-    Refinement makes its solution that of the rows: with g the gradient at u, computed from residuals, the loss there is
-    g . H^-1 g above the minimum, and each correction reduces that by a factor of (eps/rcond)^2.
+    Refinement makes the solution as accurate as from the rows. If g is the gradient at u, computed from residuals, the
+    loss at u is g . H^-1 g above the minimum, and each correction reduces that by a factor of (eps/rcond)^2.
     """
     from scipy.linalg import lapack
 
@@ -312,10 +312,10 @@ def normal_equations(data: Data) -> Factor | None:
 def solve_sparse(
     X: Any, y: np.ndarray, weight: np.ndarray | None, intercept: bool, l2: float, tol: float, names: Any = None
 ) -> LeastSquaresSolution:
-    """Solve for sparse rows by LSMR from w = 0, which leads to the shortest of several minimisers.
+    """Solve for sparse rows by LSMR from w = 0, which finds the shortest minimiser if there are several.
 
-    It stops when |M^T r| <= tol |M| |r| or |r| <= tol (|M| |w| + |b|), M the rows minus their mean. That mean is
-    subtracted within the products, never from the rows.
+    It stops when |M^T r| <= tol |M| |r| or |r| <= tol (|M| |w| + |b|), where M are the rows minus their mean. The mean
+    is subtracted within the products, never from the rows.
     """
     from scipy.sparse.linalg import LinearOperator, lsmr
 

@@ -1,4 +1,4 @@
-"""Known links u, nondecreasing and Lipschitz, through which a margin predicts a mean."""
+"""Known links u, nondecreasing and Lipschitz, which map a margin to a mean."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .isotonic import argsort, take
 
 
 class LinkFunction(NamedTuple):
-    """A link over arrays: u, its Lipschitz constant, and its integral (None if unknown)."""
+    """A link as a function of arrays: u, its Lipschitz constant, and its integral (None if unknown)."""
 
     name: str
     u: Callable[[Floats], Floats]
@@ -25,7 +25,7 @@ class LinkFunction(NamedTuple):
 
 
 def link_of(loss: Any) -> LinkFunction:
-    """Return the link of a matching loss: the loss of the target 0 is its integral."""
+    """Return the link of a matching loss; its integral is the loss for the target 0."""
 
     def integral(z: Floats) -> Floats:
         return each_loss(loss, z, np.zeros(z.size))
@@ -37,7 +37,7 @@ LINK_FUNCTIONS = {name: link_of(loss) for name, loss in LINKS.items()}
 
 
 def own_link(function: Callable[..., Any], lipschitz: Any) -> LinkFunction:
-    """Return the link of a user's own: a function of an array, or one of a number that numba can compile."""
+    """Return a user-defined link, from a function of arrays or a function of numbers that numba can compile."""
     known = isinstance(lipschitz, (int, float, np.integer, np.floating)) and not isinstance(lipschitz, bool)
     if not known or not 0.0 < lipschitz < math.inf:
         raise ValueError(f"a link of your own needs its Lipschitz constant, lipschitz > 0; got {lipschitz!r}")
@@ -80,7 +80,7 @@ def check_link(link: LinkFunction, z: Floats, mean: Floats) -> None:
 
 
 def link_fault(z: Floats, mean: Floats, lipschitz: float) -> str | None:
-    """Where the means at margins fall, or rise faster than declared, beyond rounding, in words; None if nowhere.
+    """Describe where the means decrease, or grow faster than declared, by more than rounding; None if nowhere.
 
     Every pair of margins is compared: u and lipschitz z - u must both be nondecreasing along z.
     """

@@ -1,17 +1,17 @@
 """The batch perceptron with a pocket, and a family of rows that is exponentially hard for it.
 
-Rows are scanned in their order, over and over; each violated one, y (w . x) <= 0, is added: w += y x. The scan ends
-when every row has been right since the last update. If y (u . x) >= 1 on all rows for some u, that takes from w = 0 at
-most (R|u|)^2 updates, R = max |x|; if no w separates the rows, it never ends by itself.
+Rows are scanned in their order, over and over; each violated row, y (w . x) <= 0, is added: w += y x. The scan ends
+when every row has been classified correctly since the last update. If y (u . x) >= 1 on all rows for some u, then from
+w = 0 this takes at most (R|u|)^2 updates, R = max |x|. If no w separates the rows, the scan never ends by itself.
 
-**The pocket** keeps the hypothesis with the fewest training errors, counted over all rows. A hypothesis is counted when
-it meets the row that ends it, on those rows first that were most wrong recently, and only until it has as many errors
-as the pocket. That reads at least as many rows as the pocket has errors, for every update: cheap if the rows are nearly
-separable, hundreds of scans per scan if they are noisy. The rows read to count are therefore limited to
-`reads_per_visit` for each row scanned, and FREE_READS besides. Until that limit is reached the pocket is the best of
-*all* hypotheses, those of earlier calls on the same rows included. After that `all_counted` is False, and a hypothesis
-is counted as often as the limit allows, over rows in a random order (of a fixed seed), and given up as soon as its
-errors come faster than the pocket's.
+**The pocket** keeps the hypothesis with the fewest training errors, counted over all rows. The errors of a hypothesis
+are counted when the next violated row replaces it. Rows that were most wrong recently are read first, and counting
+stops when the hypothesis has as many errors as the pocket. For every update, this reads at least as many rows as the
+pocket has errors, which is cheap if the rows are nearly separable, but costs hundreds of scans per scan if they are
+noisy. The rows read for counting are therefore limited to `reads_per_visit` for each row scanned, plus FREE_READS.
+Until that limit is reached, the pocket is the best of *all* hypotheses, including those of earlier calls on the same
+rows. After that `all_counted` is False. Hypotheses are then counted as often as the limit allows, over rows in a random
+order (with a fixed seed), and given up as soon as their errors come faster than those of the pocket.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ UNLIMITED = np.iinfo(np.int64).max
 @storable
 @dataclass
 class BatchPerceptron:
-    """A batch perceptron at work on labels -1 and 1.
+    """The state of a batch perceptron for labels -1 and 1.
 
     Attributes
     ----------
     weights : ndarray of shape (width,)
         The current weights, the intercept's last.
     pocket : ndarray of shape (width,)
-        Those with the fewest training errors.
+        The weights with the fewest training errors.
     progress : record
         The counters of the scan (see `kernels.perceptron.PROGRESS`).
     converged : bool
-        Whether the current weights are right on every row.
+        Whether the current weights classify every row correctly.
     largest_norms : tuple of float
         The largest |x|_2^2 and |x|_inf.
     known_by : tuple of float
-        What the rows are known by (see `Measured.known_by`); empty in files of earlier versions.
+        The sums that identify the rows (see `Measured.known_by`); empty in files of earlier versions.
     first : ndarray of shape (width,) or None
         The weights it started from; None is 0.
     """
@@ -74,7 +74,7 @@ class BatchPerceptron:
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        """Refuse weights of other sizes than the pocket's, and counters below 0: the scan begins at one of them."""
+        """Refuse weights and a pocket of different sizes, and negative counters, one of which is a row to scan next."""
         size = fields["weights"].size
         for name in ("weights", "pocket", *(["first"] if fields.get("first") is not None else [])):
             fits = is_vector(fields[name], size) and is_finite(fields[name])
@@ -87,18 +87,18 @@ class BatchPerceptron:
 
     @classmethod
     def begun(cls, width: int, start: Floats | None = None) -> BatchPerceptron:
-        """Return one with so many weights, at the start; None is 0."""
+        """Return a perceptron of `width` weights with the given start; None is 0."""
         first = np.zeros(width) if start is None else start
         return cls(first.copy(), first.copy(), first=start)
 
     @property
     def updates(self) -> int:
-        """Updates so far."""
+        """The number of updates so far."""
         return int(self.progress[0].updates)
 
     @property
     def visits(self) -> int:
-        """Rows scanned so far."""
+        """The number of rows scanned so far."""
         return int(self.progress[0].visits)
 
     @property
@@ -108,7 +108,7 @@ class BatchPerceptron:
 
     @property
     def all_counted(self) -> bool:
-        """Whether every hypothesis so far was counted, on these rows: then none has fewer errors than the pocket."""
+        """Whether the errors of every hypothesis so far were counted, so that none has fewer errors than the pocket."""
         return bool(self.progress[0].all_counted)
 
     @property
@@ -140,7 +140,9 @@ class BatchPerceptron:
         notify: Callable[[BatchPerceptron], None] | None = None,
         names: Sequence[Any] | None = None,
     ) -> None:
-        """Scan the rows until all are right or a limit is reached. An error leaves the state half-way: train a copy.
+        """Scan the rows until all are classified correctly or a limit is reached.
+
+        An exception leaves the state half-way, so train a copy.
 
         Parameters
         ----------
@@ -149,7 +151,7 @@ class BatchPerceptron:
         passes, updates : int or None
             Limits on the passes over the rows and on the updates of this call; None is no limit.
         reads_per_visit : float, default 1.0
-            How many rows may be read to count errors for each row scanned; infinity counts every hypothesis.
+            How many rows may be read to count errors per row scanned; infinity counts the errors of every hypothesis.
         notify : callable, default None
             Called with the perceptron from time to time.
         names : sequence, default None
@@ -198,13 +200,13 @@ class BatchPerceptron:
             notify(self)
 
     def _worst_first(self, data: Data, q: Floats) -> NDArray[np.int64]:
-        """Return the rows roughly by their current margins: as many as the pocket's errors, twice that, and so on."""
+        """Return the rows, roughly sorted by margin: groups as large as the pocket's errors, twice that, and so on."""
         margins = data.y * data.margins(self.weights) / np.sqrt(np.maximum(q, np.finfo(np.float64).tiny))
         marks = [k for k in (self.errors << np.arange(4)).tolist() if k < data.rounds]
         return np.argpartition(margins, marks) if marks else np.arange(data.rounds)
 
     def replay(self, data: Data) -> None:
-        """Scan as many rows again, from the start, and raise a MismatchError if rows, weights or updates differ."""
+        """Scan the same number of rows again from the start; raise a MismatchError if rows or results differ."""
         again = BatchPerceptron.begun(self.weights.size, self.first)
         if data.width != self.weights.size:
             raise MismatchError(f"the model has {self.weights.size} coordinates, these rows have {data.width}")
@@ -232,7 +234,7 @@ class BatchPerceptron:
 
 
 def _one_block(data: Data) -> Any:
-    """Return the rows in one contiguous block, as the loop reads them."""
+    """Return the rows as one contiguous block, as the loop reads them."""
     blocks = list(data.blocks())
     if len(blocks) != 1:
         raise ValueError("the batch perceptron goes through its rows many times: give them in one contiguous piece")

@@ -1,15 +1,16 @@
 """The halfspace with the fewest errors: linear programs for separable rows, integer programs for the rest.
 
 With a_i = y_i x_i, exactly one of these holds (Gordan's theorem): some w has a_i . w > 0 for all i, or some alpha >= 0
-of sum 1 has Sigma alpha_i a_i = 0. `separate` finds either by linear programs over few rows, to which the violated ones
-are added. Columns and rows are divided by powers of two first, which changes neither answer. Solvers round and fail, so
-both are verified: the margins of w are compared with a bound on their rounding, and alpha is solved for again in
-integers (floating-point numbers are integers times a power of two), which makes it a proof. Without either the answer
-is that it is not decided at this precision.
+of sum 1 has Sigma alpha_i a_i = 0. `separate` finds one of them by linear programs over a few rows, to which violated
+rows are added. Columns and rows are first divided by powers of two, which does not change the answer. Since solvers
+round and fail, both answers are verified: the margins of w are compared with a bound on their rounding, and alpha is
+solved for again in integers (floating-point numbers are integers times a power of two), which makes it a proof. If
+neither can be verified, separability is not decided at this precision.
 
-`fewest_mistakes` is empirical risk minimisation for the 0-1 loss: remove as few rows as possible such that each proof
-of non-separability loses one. Proofs are added until the remaining rows are separable (Benders' cuts), so there is no
-big constant and no smallest margin; the lower bound follows from the proofs, the upper bound from counted errors.
+`fewest_mistakes` is empirical risk minimisation for the 0-1 loss. It removes as few rows as possible such that every
+known proof of non-separability loses a row. Proofs are added until the remaining rows are separable (Benders' cuts), so
+neither a big-M constant nor a smallest margin is needed. The proofs give the lower bound, and counted errors the upper
+bound.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ UNDECIDED = "not decided at this precision whether the rows are separable"
 @storable
 @dataclass(frozen=True)
 class Separation:
-    """Whether some w is right on every row, with a proof.
+    """Whether some w classifies every row correctly, with a proof.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class Separation:
     alpha : ndarray
         Positive numbers of sum 1, one for each of these rows, verified in integers.
     notes : tuple of str
-        The same in words.
+        Remarks, such as how the answer was proved.
     """
 
     separable: bool | None
@@ -87,7 +88,7 @@ def rounding(data: Data, w: Floats) -> Floats:
 
 
 def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation:
-    """Find weights that are right on every row, or a proof that there are none.
+    """Find weights that classify every row correctly, or a proof that there are none.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def separate(X: Any, y: Any = None, *, fit_intercept: bool = True) -> Separation
 
 
 def _separate_dense(A: Floats) -> Separation:
-    """Do the same for few rows a_i = y_i x_i, as a dense array."""
+    """Do the same for a few rows a_i = y_i x_i, as a dense array."""
     if not len(A):
         return Separation(True, np.zeros(A.shape[1]))
     sizes = np.abs(A).max(axis=1)
@@ -157,9 +158,9 @@ def _separate_dense(A: Floats) -> Separation:
 
 
 def _scaled(A: Floats) -> tuple[Floats, NDArray[np.int32]]:
-    """Return the rows, their columns and then they divided by powers of two to a largest number near 1, and the former.
+    """Return A with columns, then rows, divided by powers of two so that maxima are near 1, and the columns' powers.
 
-    Margins keep their signs, with weights times the powers of the columns.
+    With weights multiplied by the powers of the columns, margins keep their signs.
     """
     columns = np.frexp(np.abs(A).max(axis=0))[1]
     out = np.ldexp(A, -columns)
@@ -174,14 +175,14 @@ def _right(A: Floats, w: Floats) -> NDArray[np.bool_]:
 
 
 def _feasible(A: Floats) -> tuple[Floats | None, tuple[str, ...]]:
-    """Return the w of smallest L1 norm with A w >= 1, as the solver has it, and what it says if it failed."""
+    """Return the solver's w of smallest L1 norm with A w >= 1, and its message if it failed."""
     m, n = A.shape
     x, failed = _solved(c=np.ones(2 * n), A_ub=-np.hstack((A, -A)), b_ub=-np.ones(m))
     return None if x is None else x[:n] - x[n:], failed
 
 
 def _gordan(A: Floats) -> tuple[Rows | None, tuple[str, ...]]:
-    """Return rows with Sigma alpha_i a_i = 0 for some alpha > 0, as the solver has it: a vertex, so each is needed."""
+    """Return rows with Sigma alpha_i a_i = 0 for some alpha > 0, from a vertex of the LP, so that none is redundant."""
     m, n = A.shape
     x, failed = _solved(c=np.zeros(m), A_eq=np.vstack((A.T, np.ones(m))), b_eq=np.append(np.zeros(n), 1.0))
     rows = np.flatnonzero(x > 1e-9) if x is not None else np.zeros(0, np.int64)
@@ -189,7 +190,7 @@ def _gordan(A: Floats) -> tuple[Rows | None, tuple[str, ...]]:
 
 
 def _solved(**program: Any) -> tuple[Floats | None, tuple[str, ...]]:
-    """Return the solution of a linear program, None if there is none or the solver failed, and what it says then."""
+    """Return the solution of a linear program, or None if there is none or the solver failed, and the message then."""
     from scipy.optimize import linprog
 
     out = linprog(**program, method="highs-ds")
@@ -228,7 +229,7 @@ def null_vector(A: Floats) -> Floats | None:
 
 
 def _integers(values: Floats) -> list[int]:
-    """Return the numbers times a power of two that makes them integers."""
+    """Return the numbers multiplied by a power of two that makes them integers."""
     parts, powers = np.frexp(values)
     least = int(powers.min())
     return [int(p * 2.0**53) << (int(e) - least) for p, e in zip(parts, powers, strict=True)]
@@ -250,7 +251,7 @@ class FewestMistakes:
     proofs : int
         The number of proofs of non-separability from which the lower bound follows.
     notes : tuple of str
-        Why it stopped, if lower < errors.
+        Why the search stopped, if lower < errors.
     """
 
     w: Floats
@@ -261,7 +262,7 @@ class FewestMistakes:
 
     @property
     def gap(self) -> int:
-        """By how many errors a halfspace may be better: 0 means that w is optimal."""
+        """How many fewer errors another halfspace may have; 0 means that w is optimal."""
         return self.errors - self.lower
 
 
@@ -277,7 +278,7 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
     fit_intercept : bool, default True
         Whether every row has a constant coordinate 1.
     time_limit : float, default 60.0
-        Seconds after which the best so far is returned, with its gap.
+        Seconds after which the best halfspace so far is returned, with its gap.
 
     Returns
     -------
@@ -335,9 +336,9 @@ def fewest_mistakes(X: Any, y: Any, *, fit_intercept: bool = True, time_limit: f
 def _relaxed(
     A: Floats, cuts: list[Rows], errors: int, lower: int, seconds: float
 ) -> tuple[NDArray[np.bool_] | None, int, tuple[str, ...]]:
-    """Return which rows to remove, if zero margins counted as right and the cuts hold, and a lower bound on how many.
+    """Return the rows to remove if zero margins count as correct and the cuts hold, and a lower bound on their number.
 
-    Last comes what the solver says if it failed.
+    The third value is the message of the solver if it failed.
 
     Variables: e (remove row i), w in the box [-1, 1]^n, and which face of the box w is on (otherwise w = 0 would do).
     If row i is not removed, a_i . w >= 0; if it is, a_i . w >= -|a_i|_1 is no constraint. All of this holds for the

@@ -1,1 +1,1 @@
-"""Online learners: the table, runs and their facts."""
+"""Online learners: the table of learners, runs over rows, and the facts of a run."""

@@ -1,11 +1,12 @@
-"""Cells: what members of a panel that play on them see beside the columns; see `kernels.cells`.
+"""Cells: indicator features of binned columns and of pairs of binned columns; see `kernels.cells`.
 
-After 8, 32, 128, 512, ... rows there is an epoch, at which cuts are made: q_k of a column is the value number floor(k m
-/ 16), from 0, of its m values in the rows held, sorted. Rows held are all rows at first, and from 512 rows on 128 to
-512 of them, evenly spaced. A column that was not 0 in a quarter of the rows since the last epoch is watched from an
-epoch on, while there is a place; at the next one it gets its cuts if more than six different values are held, and loses
-its place otherwise. Columns that got cuts at an epoch make pairs with each other and those before; where there is no
-room for all, evenly spaced ones of them. Columns keep their cuts, which later epochs move, and pairs stay.
+Some members of a panel learn on cells in addition to the columns. After 8, 32, 128, 512, ... rows there is an epoch, at
+which columns are cut into bins. The cut q_k of a column is entry floor(k m / 16), counted from 0, of its m values in
+the sample of rows, sorted. The sample has all rows at first, and from 512 rows on between 128 and 512 evenly spaced
+ones. A column that was nonzero in a quarter of the rows since the last epoch is watched from an epoch on, if a place is
+free. At the next epoch it gets cuts if the sample has more than six different values of it; otherwise it loses its
+place. Columns that got cuts at an epoch form pairs with each other and with earlier ones; if there is no room for all
+pairs, evenly spaced ones are taken. Later epochs move the cuts of a column but never remove cuts or pairs.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ QUARTER = 4  # of the rows: one in so many must not be 0
 
 
 class CellTable(NamedTuple):
-    """The bins of a column, or the cells of two.
+    """The bins of a column, or the cells of a pair of columns.
 
     Attributes
     ----------
-    columns : one column or two.
-    effect : how far they move predictions from their mean, on average over the rows held.
-    cuts : of each column.
-    weights : of the bins, or of the cells with a row for each bin of the first column.
+    columns : the one or two columns.
+    effect : how far the bins or cells move predictions from their mean, on average over the sample of rows.
+    cuts : the cuts of each column.
+    weights : the weights of the bins, or of the cells with one row per bin of the first column.
     """
 
     columns: tuple[Any, ...]
@@ -48,12 +49,12 @@ class CellTable(NamedTuple):
 
 
 class Cells:
-    """The cells of a stream of so many features.
+    """The cells of a stream with a given number of features.
 
     Attributes
     ----------
     state : CellState
-        What is known of the columns.
+        The cuts, pairs and sampled values of the columns.
     """
 
     width = WIDTH  # coordinates, before those of the columns
@@ -67,13 +68,13 @@ class Cells:
         )  # fmt: skip
 
     def copy(self) -> Cells:
-        """The same with arrays of its own."""
+        """A copy with its own arrays."""
         other: Cells = object.__new__(Cells)
         other.state = copied(self.state)
         return other
 
     def reader(self) -> Cells:
-        """The same for somebody who only predicts, beside others."""
+        """A reader that only predicts, and may do so in parallel with others."""
         other: Cells = object.__new__(Cells)
         other.state = self.state._replace(values=self.state.values.copy(), bins=self.state.bins.copy())
         return other
@@ -87,31 +88,31 @@ class Cells:
         restore(self.state, kept)
 
     def resize(self, features: int) -> None:
-        """Room for so many features."""
+        """Make room for this number of features."""
         kept = min(features, self.state.met.size)
         met, place = np.zeros(features, np.int64), np.full(features, -1)
         met[:kept], place[:kept] = self.state.met[:kept], self.state.place[:kept]
         self.state = self.state._replace(met=met, place=place)
 
     def touched(self, features: np.ndarray) -> np.ndarray:
-        """The coordinates that may change with these of the columns."""
+        """The coordinates that may change when the coordinates `features` of the columns change."""
         return np.concatenate((np.arange(WIDTH), WIDTH + features))
 
     def most(self, rows: int, numbers: int) -> int:
-        """How many numbers so many rows may have with their cells, that have so many without."""
+        """The largest number of entries of `rows` rows with their cells, given their number without cells."""
         return numbers + rows * MOST
 
     def room(self, rows: int, numbers: int, bias: float) -> CSR:
-        """Room for so many rows of so many numbers in all, with their cells."""
+        """A CSR buffer for `rows` rows with `numbers` entries in all, and their cells."""
         size = self.most(rows, numbers)
         return CSR(np.empty(size), np.empty(size, np.uint32), np.zeros(rows + 1, np.uint64), bias)
 
     def call(self, rows: Any, first: int, last: int, c: np.ndarray, room: CSR) -> tuple[Any, tuple[Any, ...]]:
-        """What writes rows first..last with their cells into `room`, up to an epoch, and its arguments."""
+        """The function that writes rows first..last with their cells into `room`, up to an epoch, and its arguments."""
         return expand, (rows, first, last, c, self.state, room.data, room.indices, room.indptr)
 
     def expanded(self, rows: Any, first: int, bounds: list[tuple[int, int]], c: np.ndarray, readers: int) -> Pieces:
-        """Pieces of rows with their cells, each of which so many ask for."""
+        """Pieces of rows with their cells, each of which is requested by `readers` readers."""
         return Pieces(self, rows, first, bounds, c, readers)
 
     def expand(self, rows: Any, first: int, last: int, c: np.ndarray, room: CSR) -> None:
@@ -124,12 +125,12 @@ class Cells:
             self.pass_epoch()
 
     def pass_epoch(self) -> None:
-        """Make cuts if it is time to."""
+        """Make cuts if an epoch has been reached."""
         if self.state.clock[ROUNDS] == self.state.clock[DUE]:
             self.cut()
 
     def cut(self) -> None:
-        """Make cuts and pairs, and watch further columns: an epoch."""
+        """Run an epoch: make cuts and pairs, and watch further columns."""
         s = self.state
         rounds = int(s.clock[ROUNDS])
         since = rounds - (rounds // TIMES if rounds > FIRST else 0)
@@ -151,7 +152,7 @@ class Cells:
         s.clock[DUE] *= TIMES
 
     def _pair(self, before: np.ndarray) -> None:
-        """Pairs with places that have cuts and had none before."""
+        """Add pairs for places that have cuts now and had none `before`."""
         s = self.state
         places, free = np.flatnonzero(~np.isnan(s.cuts[:, 0])).tolist(), np.flatnonzero(s.pairs[:, 0] < 0)
         new = [(i, j) for k, i in enumerate(places) for j in places[k + 1 :] if not (before[i] and before[j])]
@@ -160,7 +161,7 @@ class Cells:
             s.pairs[free[k]] = new[k * len(new) // size]
 
     def tables(self, weights: np.ndarray, names: Sequence[Any] | None = None) -> list[CellTable]:
-        """Bins and cells with these weights of theirs, those that move predictions most first."""
+        """The bins and cells with these weights, sorted by how much they move predictions, largest first."""
         s, found = self.state, []
         used = [(p,) for p in np.flatnonzero(~np.isnan(s.cuts[:, 0])).tolist()]
         for k, places in enumerate((*used, *(tuple(pair) for pair in s.pairs[s.pairs[:, 0] >= 0].tolist()))):
@@ -179,7 +180,7 @@ class Cells:
 
 
 class Pieces:
-    """The pieces of a block with their cells, each made when the first of so many readers asks for it."""
+    """The pieces of a block with their cells, each made when the first reader requests it."""
 
     def __init__(
         self, cells: Cells, rows: Any, first: int, bounds: list[tuple[int, int]], c: np.ndarray, readers: int
@@ -205,7 +206,7 @@ class Pieces:
 
 
 def check_state(fields: dict[str, Any]) -> None:
-    """Refuse cells whose arrays do not fit together: the compiled loop relies on them."""
+    """Refuse cells whose arrays do not fit together, since the compiled loop relies on their sizes."""
     met = fields["met"]
     want(isinstance(met, np.ndarray) and met.ndim == 1, "the `met` of cells must be a vector")
     for name, like in Cells(met.size).state._asdict().items():
@@ -233,7 +234,7 @@ def check_state(fields: dict[str, Any]) -> None:
 
 
 def width_of(cells: Any, features: int) -> int:
-    """How many coordinates cells have; what are no cells of so many features is refused."""
+    """The number of coordinates of cells; refuse anything that is not cells of `features` features."""
     known = isinstance(cells, Cells) and cells.state.met.size == features
     want(known, "the run's `cells` must be cells of its features")
     return WIDTH

@@ -1,7 +1,7 @@
-"""Intervals that cover: the tracker of a run that widens its predictions to the frequency that was asked for.
+"""Prediction intervals with guaranteed coverage: a tracker that adapts their width to the requested frequency.
 
-It hangs on the first run of a learner, and follows the progressive predictions: the score of a row is how far the
-prediction was off, |y - y^|, or the probability that labels other than the right one were given.
+The tracker belongs to the first run of a learner and follows the progressive predictions. The score of a row is the
+absolute error |y - y^| or, for labels, the predicted probability of all labels other than the true one.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ NONE = np.zeros(1)
 
 
 class Coverage:
-    """What makes intervals of predictions, and has counted how they covered.
+    """A tracker that turns predictions into intervals and counts how often they cover.
 
     Parameters
     ----------
     asked : float
-        The part of rows that intervals are to cover, between 0 and 1.
+        The nominal coverage: the fraction of rows that intervals should cover, between 0 and 1.
 
     Attributes
     ----------
     members, sums : record arrays
         The trackers of the base width; the mixture, the level, and sums over the rounds.
     bins : ndarray
-        Weights of scores by size, and the weighted sums of these scores.
+        A histogram of the scores: weights by size, and the weighted sums of the scores.
     """
 
     def __init__(self, asked: float) -> None:
@@ -54,16 +54,16 @@ class Coverage:
 
     @property
     def alpha(self) -> float:
-        """The part of rows that may be missed."""
+        """The fraction of rows that may be missed."""
         return 1.0 - self.asked
 
     @property
     def half(self) -> float:
-        """Half the width of the next interval; infinite where no finite one would keep the promise."""
+        """Half the width of the next interval; infinite if no finite one would keep the guarantee."""
         return float(self.add(NONE, NONE)[0])
 
     def add(self, scores: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Learn from the scores of rows; half the width that each had beforehand."""
+        """Learn from the scores of rows, and return the half-width that each had before."""
         half = np.empty(len(scores))
         track(scores, c, self.alpha, GAMMA, self.members, self.sums, self.bins, half)
         return half
@@ -71,9 +71,9 @@ class Coverage:
     def follow(
         self, runs: Sequence[Run], z: np.ndarray, targets: Sequence[np.ndarray], c: np.ndarray, before: float
     ) -> np.ndarray:
-        """Learn from rows that were just played, with these margins; half the width that each had beforehand.
+        """Learn from rows that were just played, with these margins, and return the half-width that each had before.
 
-        A row that only gave the runs their start, which shows in the `before` rounds that had been counted, is none.
+        `before` is the number of rounds before these rows. A first row that only set the start of the runs is skipped.
         """
         scores = scores_of(runs, z, targets)
         played = c > 0.0
@@ -105,7 +105,7 @@ storable(Coverage, check=check_coverage)
 
 
 def cover(runs: Sequence[Run], asked: Any) -> None:
-    """Have the predictions of a learner's runs, which are new, come with intervals that cover this part of the rows."""
+    """Let the new runs of a learner predict with intervals that cover the fraction `asked` of the rows."""
     learner = runs[0].learner
     if not 0.0 < number("interval", asked) < 1.0:
         raise ValueError(f"interval, the part of rows to cover, must be between 0 and 1; got {asked!r}")
@@ -115,7 +115,7 @@ def cover(runs: Sequence[Run], asked: Any) -> None:
 
 
 def scores_of(runs: Sequence[Run], z: np.ndarray, targets: Sequence[np.ndarray]) -> np.ndarray:
-    """How far the predictions of rows were off: the distance, or the probability of all labels but the right one."""
+    """The scores of rows: the absolute error, or the probability of all labels other than the true one."""
     loss = runs[0].learner.loss
     if runs[0].learner.targets != "unit":
         return np.abs(each_mean(loss, z[:, 0]) - targets[0])

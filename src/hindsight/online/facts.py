@@ -1,4 +1,4 @@
-"""Facts of a run: what the theorems need to know of it, and nothing else."""
+"""Facts of a run: the sums and maxima that the theorems need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @storable
 @dataclass(frozen=True, repr=False)
 class Facts:
-    """Sums and maxima over the rounds played (rows of weight 0 are none).
+    """Sums and maxima over the rounds played; rows of weight 0 are not rounds.
 
     Facts form a commutative monoid: ``a + b`` are the facts of the rounds of both, so chunks, shards and resumed
     runs add up. Norms are those of the rows as played, the intercept coordinate included. Below c is the weight of a
@@ -99,6 +99,6 @@ class Facts:
 
 
 def same_sums(known: np.ndarray, found: np.ndarray) -> bool:
-    """Whether two runs added up the same, to nine digits; files of earlier versions know nothing of the order."""
+    """Whether two runs have the same sums, to nine digits; files of earlier versions lack sums that depend on order."""
     names = NAMES + ORDER if known[0].order_norm >= 0.0 else NAMES
     return all(math.isclose(known[0][k], found[0][k], rel_tol=1e-9, abs_tol=1e-12) for k in names)

@@ -1,8 +1,8 @@
-"""Learners: each is a loss, an update, a geometry and a rate, and names the theorem that was proved for it.
+"""Learners: each consists of a loss, an update, a geometry and a rate, and names the theorem that was proved for it.
 
-`LEARNERS` is the table of those there are. A new one is a function that returns a `Learner`, and `register`: it gains
-dense and sparse rows, the command, facts and the law tests with no other edit. What names no theorem is certified as
-UNCHECKABLE, with its measured regret: nothing is inferred from a class or a name.
+`LEARNERS` is the table of all learners. To add one, write a function that returns a `Learner` and `register` it. It
+then works on dense and sparse rows and in the command, and has facts and law tests, without further edits. A learner
+that names no theorem is certified as UNCHECKABLE, with its measured regret; nothing is inferred from a class or a name.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Learner:
-    """One online learner: how it scores, where it takes the slope, how it steps.
+    """One online learner: its loss, where it evaluates the slope, and how it steps.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Learner:
     loss, update, geometry, rate : parts
         See `hindsight.kernels`. A part that lacks a method is a TypeError that names it.
     targets : {"", "real", "sign", "unit", "count"}, default ""
-        What y must be: any number, -1 or 1, between 0 and 1, or at least 0; "" takes what the loss says.
+        What y must be: any number, -1 or 1, between 0 and 1, or at least 0; "" uses the targets of the loss.
     score : {"loss", "square"}, default "loss"
-        What it is judged by: the loss it descends, or the squared error of what it predicts.
+        What it is evaluated by: the loss that it minimises, or the squared error of its predictions.
     theorem : str or None, default None
-        The name of the theorem that was proved for this very learner (a key of
-        `hindsight.certificates.families.FAMILIES`).
+        The name of the theorem that was proved for exactly this learner (see `hindsight.certificates.judge.FAMILIES`);
+        None if there is none.
     """
 
     name: str
@@ -104,7 +104,7 @@ SCALED = {"euclidean": "euclidean", "scale-free": "scale-free"}  # the geometrie
 
 
 def perceptron(geometry: str = "euclidean") -> Learner:
-    """w += y x on a mistake; in the scale-free geometry each x_i is measured by its largest size so far."""
+    """w += y x on a mistake; in the scale-free geometry each x_i is measured relative to its largest size so far."""
     where, theorem = space(choice("geometry", geometry, SCALED), 1.0), {"euclidean": "perceptron"}
     return Learner(
         "perceptron", LOSSES["perceptron"], UPDATES["explicit"], where, constant(1.0),
@@ -124,7 +124,7 @@ def winnow(eta: float = 0.1, margin: float | None = None, balanced: bool = True,
 
 
 def widrow_hoff(eta: float = 0.1, update: str = "implicit", power: float = 0.0, geometry: str = "euclidean") -> Learner:
-    """w -= eta (w.x - y) x; `WidrowHoff(eta)` is `GD(square, eta/2)`: the gradient's 2 is dropped by convention."""
+    """w -= eta (w.x - y) x; `WidrowHoff(eta)` is `GD(square, eta/2)`, without the gradient's 2 by convention."""
     choice("update", update, UPDATES)
     theorem = {"explicit": "widrow-hoff", "implicit": "implicit-widrow-hoff"}.get(update)
     where, rate = space(choice("geometry", geometry, SCALED), 1.0), constant(eta, power)
@@ -134,7 +134,7 @@ def widrow_hoff(eta: float = 0.1, update: str = "implicit", power: float = 0.0, 
 
 
 def scale_free_theorem(update: str, power: float) -> str | None:
-    """What is shown of steps in the scale-free geometry: nothing at rates that change, or of updates of others."""
+    """The name of the theorem for steps in the scale-free geometry; None for changing rates or user-defined updates."""
     return "scale-free" if power == 0.0 and update in ("explicit", "implicit") else None
 
 
@@ -161,10 +161,11 @@ def descent(
     quantile: float | None = None,
     delta: float | None = None,
 ) -> Learner:
-    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table; the slope is that before the step, or after.
+    """w -= eta loss'(w.x, y) x in any geometry, for any loss of the table.
 
-    Implicit steps never overshoot, whatever the rate. With l1 or l2, in the Euclidean geometry, each round adds the
-    penalty l1 |w|_1 + l2/2 |w|^2, the intercept left out. `quantile` and `delta` are numbers that some losses have.
+    Explicit steps take the slope before the step, implicit ones after it; the latter never overshoot, at any rate. With
+    l1 or l2, in the Euclidean geometry, each round adds the penalty l1 |w|_1 + l2/2 |w|^2, without the intercept.
+    `quantile` and `delta` are parameters of some losses.
     """
     chosen, rate = loss_of(loss, quantile=quantile, delta=delta), constant(eta, power)
     choice("update", update, UPDATES)
@@ -186,7 +187,7 @@ def descent(
 
 
 def penalised(geometry: str, l1: float, l2: float) -> Penalised | None:
-    """The Euclidean geometry with these penalties; None where there are none."""
+    """The Euclidean geometry with these penalties; None if both are 0."""
     for name, value in (("l1", l1), ("l2", l2)):
         if number(name, value) < 0:
             raise ValueError(f"{name} must be at least 0, got {value!r}")
@@ -212,7 +213,7 @@ def auto(
     delta: float | None = None,
     cells: bool = False,
 ) -> Any:
-    """The panel that needs no rate: see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
+    """The panel that needs no rate; see `hindsight.online.panel`. The loss "auto" is chosen from the targets."""
     from .panel import auto as panel
 
     chosen = "square" if loss == "auto" else loss
@@ -222,7 +223,7 @@ def auto(
 def running(
     loss: str = "square", eta: float = 2.0, quantile: float | None = None, delta: float | None = None
 ) -> Learner:
-    """Lazy implicit steps in the running geometry: no scaling to do, and a rate that needs no tuning to units."""
+    """Lazy implicit steps in the running geometry: columns need no scaling, and the rate does not depend on units."""
     chosen = loss_of(loss, quantile=quantile, delta=delta)
     where = Running(number("eta", eta, 0), known_range(chosen))
     score = "square" if chosen.quadratic else "loss"
@@ -230,7 +231,7 @@ def running(
 
 
 def ridge(kappa: float = 0.01, window: int | None = None) -> Learner:
-    """Least squares on the rows before, with the prior kappa M_i^2 u_i^2; a window of N forgets 1/N with each round."""
+    """Least squares on all earlier rows with the prior kappa M_i^2 u_i^2; a window of N forgets 1/N in each round."""
     prior = number("kappa", kappa, 0)
     if not window:
         return second_order("ridge", Ridge(prior), "square", "ridge")
@@ -240,7 +241,7 @@ def ridge(kappa: float = 0.01, window: int | None = None) -> Learner:
 
 
 def vaw(kappa: float = 0.01) -> Learner:
-    """Vovk, Azoury and Warmuth's forecaster: the row at hand counts, with its target at mid-range."""
+    """Vovk, Azoury and Warmuth's forecaster: ridge that includes the current row, with its target at mid-range."""
     return second_order("vaw", Forecaster(number("kappa", kappa, 0)), "square", "vaw")
 
 
@@ -258,7 +259,7 @@ def second_order(name: str, geometry: Any, loss: str, theorem: str) -> Learner:
 
 
 def diagonal_newton(loss: str = "square", prior: float = 1.0, kappa: float = 1.0) -> Learner:
-    """Steps divided by a prior and by the curvature met, coordinate by coordinate; no theorem."""
+    """Steps divided by a prior plus the accumulated curvature, coordinate by coordinate; without a theorem."""
     chosen = LOSSES[choice("loss", loss, LOSSES)]
     if not hasattr(chosen, "curvature"):
         raise ValueError(f"diagonal-newton takes a loss with a second derivative, not {loss!r}")
@@ -268,7 +269,7 @@ def diagonal_newton(loss: str = "square", prior: float = 1.0, kappa: float = 1.0
 
 
 def known_range(loss: Any) -> float:
-    """The range of margins that targets ask for: 1 for labels, 0 (not known beforehand) for numbers."""
+    """The range of margins for the targets of a loss: 1 for labels, 0 (not known in advance) for numbers."""
     if loss.targets == "count":  # whose margins are logarithms
         raise ValueError(f"the loss {loss.name!r} is for the learner descent")
     return 0.0 if loss.targets == "real" else 1.0
@@ -278,7 +279,7 @@ def known_range(loss: Any) -> float:
 
 
 class Entry(NamedTuple):
-    """One learner of the table: its name, the function that makes it, and what a listing says of it.
+    """One learner of the table: its name, the function that makes it, and its description in a listing.
 
     `task` is "classify", "regress" or "either".
     """
@@ -314,7 +315,7 @@ LEARNERS: dict[str, Entry] = {
 
 
 def register(given: Any, name: str | None = None) -> Any:
-    """Make a loss, an update, a geometry or a learner of your own known by name.
+    """Register a loss, an update, a geometry or a learner of your own under a name.
 
     A registered loss, update or geometry can be given by its name to the estimators, to `learners.descent` and to the
     command (``--loss``, ``--update``, ``--geometry``), a learner to the command (``--learner``). Models that use it can
@@ -330,14 +331,14 @@ def register(given: Any, name: str | None = None) -> Any:
 
     Returns
     -------
-    given : as it came, so that `register` can decorate classes and functions.
+    given : the argument unchanged, so that `register` can decorate classes and functions.
 
     Raises
     ------
     TypeError
-        If it lacks a method of its kind; the message names it.
+        If it lacks a required method; the message names the method.
     ValueError
-        If the name is taken by something else.
+        If the name is already taken.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What margins mean under a loss: what each pays, its slope, and what it predicts."""
+"""Losses, slopes, curvatures and predictions of arrays of margins."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def each_curvature(loss: Any, z: np.ndarray) -> np.ndarray:
 
 @per_row
 def each_mean(loss: Any, z: np.ndarray) -> np.ndarray:
-    """What every margin predicts through the loss's link."""
+    """The prediction of every margin through the link of the loss."""
     z = np.ascontiguousarray(z, np.float64)
     out = np.empty(z.size)
     for_parts(means, loss)(loss, z, out)

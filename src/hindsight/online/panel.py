@@ -1,8 +1,8 @@
 """Panels: several learners over one stream, aggregated into one prediction.
 
-Each member is a run of its own, with its own state, facts and theorem, and plays the rows bit for bit as it would
-alone; a mixture then weighs what they predicted by what each has lost. `auto` is the panel that `hindsight learn` plays
-by default: it has no rate to set.
+Each member is a separate run with its own state, facts and theorem, and learns bit for bit as it would alone. A mixture
+averages the predictions with weights that depend on what each member has lost. `auto` is the default panel of
+`hindsight learn`; it has no rate to set.
 """
 
 from __future__ import annotations
@@ -52,22 +52,23 @@ class Panel:
     members : sequence of Learner
         At least one; all of one loss.
     name : str, default "panel"
-        What it is called.
+        Its name.
     limit : int, default 0
-        Coordinates that members with a matrix have at most: of more features they learn the first, as if the others
-        were 0, as long as some member has no matrix and learns all; 0 is no limit.
+        The largest number of coordinates of members that keep a matrix; 0 is no limit. With more features they learn
+        only the first ones, as if the others were 0, provided that some member has no matrix and learns all features.
     drift : float, default 0.0
-        The part of the weight that all members share again after each round, for streams that change; for the square
-        and logistic losses.
+        The fraction of the weight that is shared equally among all members after each round, for streams that change;
+        for the square and logistic losses.
     stack : bool, default False
-        Whether second order on what the members predict corrects the mixture; for the square and logistic losses.
+        Whether a second-order learner on the members' predictions corrects the mixture; for the square and logistic
+        losses.
     cells : int, default 0
-        How many members, the last ones, also see cells of numeric columns, for truths that are not linear; for the
-        square and logistic losses. They promise nothing against predictors that are linear in the columns.
+        The number of members, the last ones, that also learn on cells of numeric columns, to fit nonlinear relations;
+        for the square and logistic losses. These members have no guarantee against linear predictors on the columns.
 
     Attributes
     ----------
-    loss, targets, score, theorem, geometry, update, rate : as of a `Learner`.
+    loss, targets, score, theorem, geometry, update, rate : as for a `Learner`.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class Panel:
 
     @property
     def score(self) -> str:
-        """What it is judged by."""
+        """What it is evaluated by."""
         return self.members[0].score
 
     theorem = "aggregation"
@@ -123,12 +124,12 @@ class Panel:
 
     @property
     def update(self) -> Any:
-        """That of its first member."""
+        """The update of the first member."""
         return self.members[0].update
 
     @property
     def geometry(self) -> Any:
-        """What the geometries of the members allow together."""
+        """What the geometries of all members allow."""
         return PanelGeometry(tuple(m.geometry for m in self.members))
 
     def begin(self, features: int, intercept: bool) -> PanelRun:
@@ -137,22 +138,22 @@ class Panel:
 
     @property
     def in_logs(self) -> bool:
-        """Whether members predict probabilities, for the log loss."""
+        """Whether members predict probabilities, evaluated by the log loss."""
         return self.loss.link == "logistic" and self.targets == "unit"
 
     @property
     def clipped_squares(self) -> bool:
-        """Whether members predict numbers, for the square loss."""
+        """Whether members predict numbers, evaluated by the square loss."""
         return bool(self.loss.quadratic) and self.targets == "real"
 
     def mixture(self, members: int) -> Any:
-        """The mixture of so many members."""
+        """The mixture for this number of members."""
         if not self.drift:
             return self.plain_mixture(members)
         return LogDrift(members, self.drift) if self.in_logs else MeanDrift(members, self.loss.scale, self.drift)
 
     def plain_mixture(self, members: int) -> Any:
-        """The same without a drift."""
+        """The mixture without a drift."""
         if self.in_logs:
             return LogMixture(members)
         return MeanMixture(
@@ -160,12 +161,12 @@ class Panel:
         )
 
     def narrow(self, member: Learner) -> bool:
-        """Whether a member has at most `limit` coordinates."""
+        """Whether `limit` applies to a member."""
         plain = self.members[: len(self.members) - self.cells]
         return self.limit > 0 and keeps_matrix(member) and not all(map(keeps_matrix, plain))
 
     def features_of(self, member: Learner, features: int, intercept: bool) -> int:
-        """How many of so many features a member learns: all, or the first."""
+        """The number of features that a member learns: all of them, or the first ones within the limit."""
         return min(features, max(1, self.limit - intercept)) if self.narrow(member) else features
 
 
@@ -182,37 +183,37 @@ class PanelGeometry:
 
     @property
     def multiplicative(self) -> bool:
-        """Whether the weights of a member depend on how many features there are."""
+        """Whether the weights of some member depend on the number of features."""
         return any(g.multiplicative for g in self.each)
 
     @property
     def signed(self) -> bool:
-        """Whether the opposite labels have the opposite weights."""
+        """Whether negating the labels negates the weights."""
         return all(g.signed for g in self.each)
 
     @property
     def can_grow(self) -> bool:
-        """Whether a feature may join later."""
+        """Whether features may be added later."""
         return all(g.can_grow for g in self.each)
 
 
 def keeps_matrix(learner: Learner) -> bool:
-    """Whether the state of a learner has a number for every pair of coordinates."""
+    """Whether a learner keeps a matrix with one entry per pair of coordinates."""
     return any(field.axes == 2 for field in fields_of(learner.geometry.State).values())
 
 
 def on_cells(learner: Learner) -> Learner:
-    """The learner as a member on cells, whose theorem speaks of fixed predictors over these."""
+    """The learner as a member on cells; its theorem compares with fixed predictors on the cells."""
     return learner if is_on_cells(learner) else replace(learner, name=learner.name + ON_CELLS, theorem=None)
 
 
 def is_on_cells(learner: Learner) -> bool:
-    """Whether it is a member on cells."""
+    """Whether a learner is a member on cells."""
     return learner.name.endswith(ON_CELLS) and learner.theorem is None
 
 
 def member_name(learner: Learner) -> str:
-    """What a member is called: its learner with the words and numbers that tell it from its siblings."""
+    """The name of a member: that of its learner, with the parameters that distinguish it from other members."""
     geometry = learner.geometry
     shown = [f"{name}={value:g}" for name, value in geometry._asdict().items() if name != "declared"]
     if geometry.name in GEOMETRIES:
@@ -222,7 +223,7 @@ def member_name(learner: Learner) -> str:
 
 
 def shares_of(runs: list[Any]) -> dict[str, float]:
-    """The weight of each member by name, the mean over runs of one panel; empty where they are runs of no panel."""
+    """The weight of each member by name, averaged over the runs of a panel; empty if they are not runs of a panel."""
     if not all(isinstance(run, PanelRun) for run in runs):
         return {}
     names = [member_name(member.learner) for member in runs[0].members]
@@ -233,9 +234,9 @@ def auto(
     loss: str = "square", second_order: str = "auto", limit: int = LIMIT, drift: float = 0.0, cells: bool = False,
     **settings: Any,
 ) -> Panel:  # fmt: skip
-    """The panel that needs no rate: five running members, three of diagonal Newton, and second order where it pays.
+    """The panel that needs no rate: five running members, three diagonal Newton members, and second order if it pays.
 
-    `settings` are those of the loss, as `quantile`.
+    `settings` are parameters of the loss, such as `quantile`.
     """
     choice("loss", loss, LOSSES)
     choice("second_order", second_order, SECOND_ORDER)
@@ -253,20 +254,20 @@ def auto(
 
 
 class PanelRun(Run):
-    """A panel on one stream: what a `Run` is to a learner.
+    """A panel on one stream; the counterpart of `Run` for a single learner.
 
     Attributes
     ----------
     members : list of Run
         The runs of the members.
     state : NamedTuple of arrays
-        That of the mixture.
+        The state of the mixture.
     tally : record
         The facts of the mixture.
     stack : Stack or None
-        What corrects the mixture.
+        The correction of the mixture.
     left : list of str
-        Members that left where features became too many for them, in files of earlier versions.
+        Members that were removed when there were too many features for them, in files of earlier versions.
     cells : Cells or None
         The cells of the rows, for the members on them.
     """
@@ -307,7 +308,7 @@ class PanelRun(Run):
 
     @property
     def progress(self) -> np.ndarray:
-        """That of the first member."""
+        """The progress record of the first member."""
         return self.members[0].progress
 
     @property
@@ -317,13 +318,13 @@ class PanelRun(Run):
 
     @property
     def weights(self) -> np.ndarray:
-        """The mean of the members' weights by their shares, which the stack corrects where they are of numbers."""
+        """The average of the members' weights by their shares, corrected by the stack if members predict numbers."""
         each = [run.weights[max(0, run.width - self.width) :] for run in self.members]  # without those of cells
         worth = self.shares if self.learner.in_logs else self._worth()
         return np.asarray(worth @ np.array([of_width(w, self.width, self.intercept) for w in each]))
 
     def _worth(self) -> np.ndarray:
-        """What the weights of each member count for; to first order where probabilities are mixed."""
+        """The coefficient of each member's weights; to first order if probabilities are mixed."""
         v = self.shares
         if self.stack is not None:
             u = self.stack.share * self.stack.run.weights[: self.stack.run.features]
@@ -331,7 +332,7 @@ class PanelRun(Run):
         return np.asarray(v)
 
     def cell_tables(self, names: Any = None) -> list[Any]:
-        """Cuts of columns and of pairs of them, with their weights; empty without members on cells."""
+        """The cuts of columns and of pairs of columns, with their weights; empty without members on cells."""
         if self.cells is None:
             return []
         on = np.array([run.weights[: self.cells.width] for run in self.members[-self.learner.cells :]])
@@ -339,22 +340,22 @@ class PanelRun(Run):
 
     @property
     def narrow(self) -> list[Run]:
-        """The members that learn the first features alone."""
+        """The members that learn only the first features."""
         return [run for run in self.members if run.width < self.width]
 
     @property
     def largest_x(self) -> np.ndarray:
-        """The largest size of each coordinate so far, where a member keeps it; otherwise ones."""
+        """The largest absolute value of each coordinate so far, if a member keeps it; otherwise ones."""
         kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
         return kept[0] if kept else np.ones(self.members[0].width)
 
     def states(self) -> list[Any]:
-        """Its own, those of its members, and those of its correction."""
+        """The states of the mixture, of the members and of the correction."""
         stack = [] if self.stack is None else [self.stack.state, self.stack.run.state]
         return [self.state, *(run.state for run in self.members), *stack]
 
     def parties(self) -> list[Any]:
-        """The members as they play: several of a kind together."""
+        """The members as they play, with several of a kind grouped together."""
         found = self._together
         if found is None or not all(party.whole() for party in found):
             self._together = found = together(self.members)
@@ -363,11 +364,11 @@ class PanelRun(Run):
         return found
 
     def _beside(self, place: int, members: int) -> int:
-        """How many coordinates the member of this place, of so many, has beside the features."""
+        """The number of coordinates that the member at `place`, among `members`, has in addition to the features."""
         return self.cells.width if self.cells is not None and place >= members - self.learner.cells else 0
 
     def _rooms(self, members: Sequence[Learner], features: int) -> list[int]:
-        """How many coordinates each member has with so many features, without the intercept."""
+        """The number of coordinates of each member for this number of features, without the intercept."""
         own = (self.learner.features_of(m, features, bool(self.bias)) for m in members)
         return [room + self._beside(k, len(members)) for k, room in enumerate(own)]
 
@@ -376,7 +377,7 @@ class PanelRun(Run):
         return self._beside(party.places[0], len(self.members)) > 0
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
-        """A copy of the state, for `restore`, or of these coordinates of it, if rows change no others."""
+        """A copy of the state for `restore`; only of the `touched` coordinates if the rows change no others."""
         cells, met = None, touched
         if self.cells is not None:
             cells, met = self.cells.snapshot(), None if touched is None else self.cells.touched(touched)
@@ -397,7 +398,7 @@ class PanelRun(Run):
             self.cells.restore(kept[5])
 
     def reader(self) -> PanelRun:
-        """A run that predicts as this one does, and can do so beside others."""
+        """A run that predicts as this one does, and can do so in parallel with others."""
         parties = self.parties()
         other = self._copy(Run.reader)
         other.coverage = None
@@ -408,7 +409,7 @@ class PanelRun(Run):
         return other
 
     def frozen(self) -> PanelRun:
-        """A run that predicts as this one does now, whatever this one learns later: all numbers are its own."""
+        """A run that predicts as this one does now; later learning does not change it, since it copies all arrays."""
         other = self._copy(Run.frozen)
         other.coverage = None
         other._compiled = other.parties() if self._compiled is self.parties() else None  # the kernels are the same
@@ -421,14 +422,14 @@ class PanelRun(Run):
         return PanelOne(runs, which, row, old)
 
     def fresh(self, average: bool = False) -> PanelRun:
-        """The same panel of the members that are here, before its first round."""
+        """The same panel with its current members, before its first round."""
         panel = replace(self.learner, members=tuple(run.learner for run in self.members))
         other = PanelRun(panel, self.features, intercept=self.intercept)
         other.members = [run.fresh() for run in self.members]
         return other
 
     def mirrored(self) -> PanelRun:
-        """The run of the opposite labels."""
+        """The run for negated labels."""
         other = self._copy(Run.mirrored)
         other.stack = None if self.stack is None else self.stack.mirrored()
         if self.learner.targets == "unit":
@@ -436,7 +437,7 @@ class PanelRun(Run):
         return other
 
     def _copy(self, each: Callable[[Run], Run]) -> PanelRun:
-        """The same with copies of its members, and of what corrects it, that this makes."""
+        """A copy whose members, and the run of the correction, are copied by `each`."""
         other: PanelRun = object.__new__(PanelRun)
         other.__dict__.update(self.__dict__)
         other.members, other.left = [each(run) for run in self.members], list(self.left)
@@ -448,7 +449,7 @@ class PanelRun(Run):
         return other
 
     def resize(self, features: int) -> None:
-        """Room for so many features; members that keep a matrix have room for the first alone."""
+        """Make room for this number of features; members that keep a matrix may have room only for the first ones."""
         rooms = self._rooms([run.learner for run in self.members], features)
         for run, room in zip(self.members, rooms, strict=True):
             if room != run.features:
@@ -461,8 +462,8 @@ class PanelRun(Run):
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
         """Play rows a..b with every member, then aggregate; `work` gets the mixture's margins and the rows' norms.
 
-        A `watcher` is shown the rows, and the margins, norms and steps of all members; it says in which parts they are
-        mixed. Returns how many rows all members could play.
+        A `watcher` receives the rows and the margins, norms and steps of all members, and determines the slices in
+        which they are mixed. Returns how many rows all members could play.
         """
         parties = self.parties()
         numbers, cells, wide = numbers_of(rows, a, b, self.width), self.cells, None
@@ -503,7 +504,7 @@ class PanelRun(Run):
         return b - a
 
     def _compile(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray, work: Any) -> None:
-        """Have the kernels that these rows need compiled, the members' side by side."""
+        """Compile the kernels that these rows need, those of the members in parallel."""
         calls, wide = [], rows
         if self.cells is not None:
             wide = self.cells.room(0, 0, rows.bias)
@@ -518,7 +519,7 @@ class PanelRun(Run):
         return for_parts(mix, self.learner.loss, self.members[0].learner.geometry)
 
     def aggregate(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
-        """Predict rows from what the members predicted, and learn what each was worth."""
+        """Predict rows from the members' predictions, and update the weights of the members."""
         Stages(self, margins, y, c, work).run(self._mix_kernel)
 
     def mixing_parts(self) -> tuple[Any, ...]:
@@ -593,12 +594,12 @@ for kind in (LogMixture, MeanMixture, LogDrift):
 
 
 def numbers_of(rows: Any, a: int, b: int, width: int) -> int:
-    """How many numbers the rows a..b have."""
+    """The number of entries of the rows a..b."""
     return int(rows.indptr[b] - rows.indptr[a]) if hasattr(rows, "indptr") else (b - a) * width
 
 
 def pieces_of(rows: int, numbers: int, always: bool = False) -> list[tuple[int, int]]:
-    """Where the pieces begin and end in which members play a block: several where there is much to do."""
+    """The boundaries of the pieces in which members play a block; several if there is much work."""
     count = max(numbers // PIECE, min(numbers // BUSY, FEW)) if PROCESSORS > 1 or always else 1
     count = max(1, min(count, rows))
     return [(rows * k // count, rows * (k + 1) // count) for k in range(count)]

@@ -1,7 +1,6 @@
-"""The parts a learner is made of, by name, and what each must implement.
+"""The parts of learners, by name, and what each must implement.
 
-`register` adds parts and learners of a user's own; they are then known by name to the learners, the estimators and the
-command.
+`register` adds user-defined parts and learners, which learners, estimators and the command then accept by name.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _call(method: str, arguments: str) -> str:
 
 
 def loss_of(name: str, **settings: Any) -> Any:
-    """The loss of this name, with the settings that are not None: numbers that the loss has as fields.
+    """The loss of this name, with the settings that are not None as its parameters.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def loss_of(name: str, **settings: Any) -> Any:
 
 
 def kind_of(given: Any) -> str | None:
-    """Which part this is: the kind whose methods it has, or most of them."""
+    """The kind of a part: the one whose methods, or most of them, it has."""
     kind = given if isinstance(given, type) else type(given)
     for name, telling in (("update", "effective_slope"), ("loss", "slope"), ("geometry", "dot")):
         if hasattr(kind, telling):

@@ -1,4 +1,4 @@
-"""Chains of work on several processors: each takes its pieces in order, and the last chain follows the others."""
+"""Chains of work on several processors. Each chain takes its pieces in order, and the last chain follows the others."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if hasattr(os, "register_at_fork"):  # a forked process has the pool without its
 
 
 def relay(do: Callable[[int, int], bool], chains: int, pieces: int) -> None:
-    """Call ``do(chain, piece)`` for every chain and every piece, the chains side by side.
+    """Call ``do(chain, piece)`` for every chain and every piece, with the chains in parallel.
 
-    A chain takes its pieces in order; the last chain takes a piece when all others have. Where `do` returns False, no
-    chain takes a piece after that one.
+    A chain takes its pieces in order; the last chain takes a piece once all others have finished it. If `do` returns
+    False, no chain takes a later piece.
 
     Parameters
     ----------
     do : callable
         Work that releases the interpreter's lock.
     chains, pieces : int
-        How many there are.
+        The numbers of chains and pieces.
     """
     if pieces == 1 or PROCESSORS == 1:
         for piece in range(pieces):
@@ -58,7 +58,7 @@ class Relay:
         self.changed = threading.Condition(threading.Lock())
 
     def _next(self) -> int | None:
-        """The chain that is least far, of those that can go on; None where none can now."""
+        """The chain with the least progress of those that can continue; None if none can at present."""
         done, last = self.done, len(self.done) - 1
         if not self.busy[last] and done[last] < min(self.end, *done[:last]):
             return last
@@ -66,7 +66,7 @@ class Relay:
         return min(free, key=done.__getitem__, default=None)
 
     def work(self) -> None:
-        """Take pieces of any chain until all are done."""
+        """Process pieces of any chain until all are done."""
         with self.changed:
             while min(self.done) < self.end:
                 chain = self._next()
@@ -76,7 +76,7 @@ class Relay:
                 self._take(chain)
 
     def _take(self, chain: int) -> None:
-        """Do the next piece of a chain, with the lock given up meanwhile."""
+        """Process the next piece of a chain, releasing the lock meanwhile."""
         piece, fine = self.done[chain], False
         self.busy[chain] = True
         self.changed.release()

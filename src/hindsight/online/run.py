@@ -1,7 +1,7 @@
 """Runs: a learner's state as it moves along a stream, played block by block.
 
-`play` is the only way to learn. Several runs over the same rows (one-vs-rest, several rates) share each block while it
-is in cache. A call either plays every row or changes nothing.
+`play` is the only way to learn. Several runs over the same rows (one-vs-rest, several rates) process each block while
+it is in cache. A call either plays every row or changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PASSED = 1 << 23  # and of one that the members of a panel read piece by piece, 
 
 
 class Coordinates:
-    """What the weights of a learner stand for: features, and an intercept of the value `bias` where that is not 0."""
+    """The coordinates of a learner's weights: features, and an intercept of the value `bias` unless that is 0."""
 
     first: np.ndarray
     bias: float
@@ -52,12 +52,12 @@ class Coordinates:
 
     @property
     def features(self) -> int:
-        """Features there is room for, the intercept left out."""
+        """Number of features that there is room for, without the intercept."""
         return self.width - self.intercept
 
 
 def of_width(w: np.ndarray, width: int, intercept: bool) -> np.ndarray:
-    """Weights for more features, which get 0, or for the first alone; the intercept's stays the last."""
+    """Weights padded with 0 for more features, or cut to the first ones; the intercept's stays the last."""
     if w.size == width:
         return w
     kept, out = min(w.size, width) - intercept, np.zeros(width)
@@ -75,11 +75,11 @@ class Run(Coordinates):
     features : int
         Number of features, without the intercept.
     intercept : bool, default True
-        Whether a constant coordinate 1 joins every row (it counts in the norms).
+        Whether a constant coordinate 1 is appended to every row; it counts in the norms.
     average : bool, default False
         Whether to keep the sum of the iterates.
     start : array of float or None, default None
-        w_1 (with the intercept's weight last), inside the geometry's set; None is the geometry's own.
+        w_1 (with the intercept's weight last), inside the geometry's set; None uses the default of the geometry.
     backwards : bool, default False
         Whether the state has the last feature first (see `kernels.rows.Backwards`), and the rows may have more of them.
 
@@ -94,7 +94,7 @@ class Run(Coordinates):
     first : array of float
         The weights w_1.
     coverage : Coverage or None
-        What makes intervals of the predictions, at the first run of a learner; None where none are asked for.
+        The tracker of prediction intervals, on the first run of a learner; None if no intervals are requested.
     """
 
     coverage: Any = None
@@ -139,7 +139,7 @@ class Run(Coordinates):
         return self.by_feature(self.learner.geometry.weights(self.state))
 
     def by_feature(self, values: np.ndarray) -> np.ndarray:
-        """A vector of the state, the first feature first."""
+        """A vector of the state in the order of the features."""
         if not self.backwards:
             return values
         return np.concatenate((values[: self.features][::-1], values[self.features :]))
@@ -159,25 +159,25 @@ class Run(Coordinates):
         return total / self.rounds
 
     def parts(self) -> tuple[Any, ...]:
-        """What the loop takes of a run: the parts of the learner, the state and the progress."""
+        """The arguments of the loop: the parts of the learner, the state and the progress."""
         learner = self.learner
         return learner.loss, learner.update, learner.geometry, learner.rate, self.state, self.progress
 
     def states(self) -> list[Any]:
-        """All states that rows change: its own, and for a panel those of its members and of its correction."""
+        """All states that rows change: those of the run and, for a panel, of its members and its correction."""
         return [self.state]
 
     def play_block(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> int:
-        """Play rows a..b, with their margins and norms into `work`, and return how many could be."""
+        """Play rows a..b, write their margins and norms into `work`, and return how many could be played."""
         play = for_parts(loop.play, *self.parts()[:3])
         return int(play(self.own(rows), a, b, y, c, *self.parts(), *work, self.tally, NO_NOTES))
 
     def own(self, rows: Any) -> Any:
-        """The rows as it plays them."""
+        """The rows as this run plays them."""
         return Backwards(rows, self.features, rows.bias) if self.backwards else rows
 
     def reader(self) -> Run:
-        """A run that predicts as this one does, and can do so beside others: its scratch fields are its own."""
+        """A run that predicts as this one does, with its own scratch arrays, so that it can work in parallel."""
         other: Run = object.__new__(Run)
         other.__dict__.update(self.__dict__)
         other.state, other.coverage = states.reader(self.state), None
@@ -185,19 +185,19 @@ class Run(Coordinates):
         return other
 
     def frozen(self) -> Run:
-        """A run that predicts as this one does now, whatever this one learns later: all numbers are its own."""
+        """A run that predicts as this one does now; later learning does not change it, since it copies all arrays."""
         other = self.reader()
         other.state = states.copied(self.state)
         return other
 
     def bind(self, runs: Any, which: int, row: Any, old: Any) -> Any:
-        """This run, the one of this number among its siblings, bound to single rows laid out in `row`."""
+        """This run, number `which` among `runs`, bound to single rows that are laid out in `row`."""
         from .single_row import One
 
         return One(runs, which, row, old)
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
-        """A copy of the state, for `restore`; a panel copies the `touched` coordinates alone where they are given."""
+        """A copy of the state for `restore`; a panel copies only the `touched` coordinates if they are given."""
         return states.snapshot(self.state), self.progress.copy(), self.tally.copy(), self.covered()
 
     def restore(self, kept: tuple[Any, ...]) -> None:
@@ -207,16 +207,16 @@ class Run(Coordinates):
         self.cover_as(kept[3])
 
     def covered(self) -> Any:
-        """A copy of what makes intervals, for `cover_as`; None where there are none."""
+        """A copy of the tracker of intervals for `cover_as`; None if there is none."""
         return None if self.coverage is None else self.coverage.snapshot()
 
     def cover_as(self, kept: Any) -> None:
-        """Go back to such a copy."""
+        """Restore the tracker of intervals from a copy."""
         if self.coverage is not None:
             self.coverage.restore(kept)
 
     def mirrored(self) -> Run:
-        """The run of the opposite labels: the same numbers with the other sign, where weights have one."""
+        """The run for negated labels: the same numbers with the opposite sign, if weights have one."""
         if not self.learner.geometry.signed:
             raise ValueError("weights on the simplex have no sign to change: declare all classes before learning")
         other: Run = object.__new__(Run)
@@ -228,7 +228,7 @@ class Run(Coordinates):
         return other
 
     def resize(self, features: int) -> None:
-        """Room for so many features, new ones at weight 0: only where weights do not depend on how many there are."""
+        """Make room for this number of features, new ones with weight 0; the weights must not depend on the number."""
         self.state = states.resized(self.state, self.features, features, self.intercept, self.backwards)
         self.first = of_width(self.first, features + self.intercept, self.intercept)
 
@@ -256,7 +256,7 @@ def check_run(fields: dict[str, Any]) -> None:
 
 
 def check_covered(fields: dict[str, Any]) -> None:
-    """Refuse a saved run whose intervals are made by something else."""
+    """Refuse a saved run whose `coverage` is not a tracker of intervals."""
     if fields.get("coverage") is not None:
         from .coverage import Coverage
 
@@ -264,13 +264,13 @@ def check_covered(fields: dict[str, Any]) -> None:
 
 
 def check_rounds(learner: Learner, rounds: float) -> None:
-    """Refuse more rounds than there are rates: a loop that plays them again would read past the last."""
+    """Refuse more rounds than there are rates, since a loop that plays them again would read past the last rate."""
     given = learner.rate.rates.size
     want(not given or rounds <= given, f"{given} rates were given, but the number of rounds is {rounds:.0f}")
 
 
 def checked_tally(tally: Any) -> np.ndarray:
-    """The facts of a file, unless no run adds them up; files of earlier versions know nothing of the order of rows."""
+    """The facts of a file, refused if no run could have them; earlier versions lack the sums that depend on order."""
     if isinstance(tally, np.recarray) and tally.dtype.names == NAMES and tally.shape == (1,):
         known, tally = tally[0], empty_facts()
         for name in NAMES:
@@ -285,7 +285,7 @@ storable(Run, check=check_run)
 
 
 def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
-    """`start` as a vector inside the geometry's set, or one clear error."""
+    """`start` as a vector inside the geometry's set; raise an error otherwise."""
     w: np.ndarray = np.asarray(start, np.float64)
     if w.shape != (width,):
         raise ValueError(f"start must have {width} numbers (the intercept's last), got shape {w.shape}")
@@ -298,7 +298,7 @@ def check_start(geometry: Any, start: Any, width: int) -> np.ndarray:
 
 @contextmanager
 def unchanged_on_error(runs: Sequence[Run], X: Any = None) -> Iterator[None]:
-    """Restore the runs to what they were at the start of the block if an exception leaves it; only rows X are met."""
+    """Restore the runs if an exception leaves the with-block, in which only the rows X may be played."""
     before = [run.snapshot(touched_by(X, run)) for run in runs]
     try:
         yield
@@ -309,7 +309,7 @@ def unchanged_on_error(runs: Sequence[Run], X: Any = None) -> Iterator[None]:
 
 
 def touched_by(X: Any, run: Run) -> np.ndarray | None:
-    """The coordinates that sparse rows have entries in, and the intercept's; None where they may be all."""
+    """The coordinates in which sparse rows have entries, and the intercept's; None if these may be all coordinates."""
     if getattr(X, "format", None) != "csr" or run.learner.geometry.name != "panel":
         return None
     indices = X.indices
@@ -353,9 +353,9 @@ def play_rows(
     names : sequence, default None
         Names of the columns, for errors.
     idle : bool, default False
-        Whether all weights may be zero: then nothing is learnt, and the margins are still those of the rows.
+        Whether all weights may be zero; then nothing is learnt, and the margins are still computed.
     half : array of shape (rows,), default None
-        Filled, if given, with half the width of the interval of every row before its update; the first run makes them.
+        Filled, if given, with half the width of the interval of every row before its update, from the first run.
 
     Raises
     ------
@@ -412,7 +412,7 @@ def _bytes(X: Any) -> int:
 
 
 def predicted(runs: Sequence[Run], X: Any, names: Sequence[Any] | None = None) -> np.ndarray:
-    """Return the margin that each run would give every row if it came next, one column per run; nothing is learnt."""
+    """Return the margin of each run for every row, one column per run, without learning."""
     nothing, z = np.zeros(X.shape[0]), np.empty((X.shape[0], len(runs)))
     y = nothing if runs[0].learner.targets != "sign" else nothing + 1.0
     play_rows([run.reader() for run in runs], X, [y] * len(runs), nothing, z, names, idle=True)
@@ -420,7 +420,7 @@ def predicted(runs: Sequence[Run], X: Any, names: Sequence[Any] | None = None) -
 
 
 def assumption_warnings(run: Run) -> list[str]:
-    """What in the data seen so far breaks an assumption, with the numbers."""
+    """Warnings about the data so far that violate an assumption, with the values."""
     facts, learner = run.facts, run.learner
     loss, geometry = learner.loss, learner.geometry
     found = []

@@ -1,4 +1,4 @@
-"""What of a learner may be saved: which classes are losses, updates, geometries and rates, and their states."""
+"""Saving learners: which classes are losses, updates, geometries, rates and states, and checks of their fields."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ PENALTIES = ("l1", "l2")  # and at least 0
 
 
 def register_part(role: str, cls: Any, where: str | None = None) -> None:
-    """Let learners that are loaded from a file have this class as a part.
+    """Allow learners that are loaded from a file to have this class as a part.
 
     Parameters
     ----------
     role : {"loss", "update", "geometry", "rate"}
-        What the part is of a learner.
+        The role of the part in a learner.
     cls : type
         A NamedTuple of numbers and vectors.
     where : str, default=None
@@ -52,7 +52,7 @@ def check_fields(cls: Any, fields: dict[str, Any]) -> None:
 
 
 def check_learner(fields: dict[str, Any]) -> None:
-    """Refuse a learner whose parts are not what they are used as."""
+    """Refuse a learner whose parts do not have the right kind."""
     for role, classes in PARTS.items():
         want(type(fields[role]) in classes, f"the learner's `{role}` must be a {role}")
     want(isinstance(fields["name"], str), "the learner's `name` must be a string")

@@ -1,7 +1,7 @@
-"""Rows that come one at a time, as dicts or 1-D arrays, at the price of one compiled call.
+"""Rows that come one at a time, as dicts or 1-D arrays, at the cost of one compiled call.
 
-Numba's dispatcher costs several times more than a small row does, so each kind of row keeps its arguments and calls
-the compiled function itself. So would a lock: a call on a dict needs none (see `One`).
+Numba's dispatcher costs several times more than a small row, so each kind of row keeps its arguments and calls the
+compiled function directly. A lock would cost as much; a call on a dict needs none (see `One`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PLAIN = (dict, defaultdict, Counter)  # dicts whose items come in the order in w
 
 
 def is_vector(x: Any) -> bool:
-    """Whether a row is an array that compiled code can read as it is."""
+    """Whether a row is an array that compiled code can read without conversion."""
     return type(x) is np.ndarray and x.dtype is FLOAT and x.ndim == 1 and x.flags.carray
 
 
@@ -61,7 +61,7 @@ def play_dict(  # type: ignore[no-untyped-def]
     x, column, room, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
     rate, state, progress, z, q, top, facts, notes,
 ):  # fmt: skip
-    """Lay the dict at address x out and play it, unless there are more names than `room`; alive[1] counts them then."""
+    """Copy the dict at address x into a row and play it, unless there are more than `room` names; alive[1] counts them."""
     if alive[0] == 0:
         return NOT_PUT
     row = rows.data, rows.indices, rows.indptr
@@ -78,7 +78,7 @@ def play_dict(  # type: ignore[no-untyped-def]
 def margin_of_dict(  # type: ignore[no-untyped-def]
     x, column, alive, kinds, cursor, items, numbers, order, table, rows, geometry, state
 ):
-    """The margin of the dict at address x; NaN where it cannot be laid out."""
+    """The margin of the dict at address x; NaN if it cannot be copied into a row."""
     if alive[0] == 0:
         return np.nan
     room = rows.data, rows.indices, rows.indptr
@@ -102,7 +102,7 @@ def play_array(  # type: ignore[no-untyped-def]
 
 @held
 def margin_of_array(x, alive, rows, geometry, state):  # type: ignore[no-untyped-def]
-    """The margin of a vector; NaN where its size is wrong."""
+    """The margin of a vector; NaN if its size is wrong."""
     if alive[0] == 0 or x.size != rows.values.shape[1]:
         return np.nan
     for j in range(x.size):
@@ -114,7 +114,7 @@ def margin_of_array(x, alive, rows, geometry, state):  # type: ignore[no-untyped
 
 
 class Arrays:
-    """The row of the last 1-D array given."""
+    """A row buffer filled from 1-D arrays."""
 
     plain, work = LOCKED, ()
 
@@ -135,9 +135,9 @@ class Arrays:
 
 
 class Dicts:
-    """The row of the last dict given. Names get their column at first sight; rows are played in ascending column.
+    """A row buffer filled from dicts. A name gets its column when it is first seen; entries are sorted by column.
 
-    `column` maps each name to its column, and is shared with whoever gave it; `forget` tells that names left it.
+    `column` maps each name to its column, and is shared with the caller; call `forget` after removing names from it.
     """
 
     def __init__(self, column: dict[Hashable, int], bias: float) -> None:
@@ -146,13 +146,13 @@ class Dicts:
         self.lay: Any = entry_point(dicts.lay, (0, 0, False, *self.work)) if dicts.READABLE else None
 
     def _room(self, size: int) -> None:
-        """Room for rows of so many values."""
+        """Make room for rows of this number of values."""
         self.data, self.indices, self.indptr = np.zeros(size), np.zeros(size, np.uint32), np.zeros(2, np.uint64)
         self.rows = CSR(self.data, self.indices, self.indptr, self.bias)
         self.forget()
 
     def forget(self) -> None:
-        """Read the names and their columns anew."""
+        """Read the names and their columns again."""
         self.table = np.zeros((4 << max(4, len(self.column).bit_length()), 3), np.int64)
         self.cursor, size = np.zeros(4, np.int64), self.data.size
         self.plain = LOCKED and dicts.READABLE and dicts.fill(self.address, dicts.KINDS, self.cursor, self.table)
@@ -160,7 +160,7 @@ class Dicts:
         self.work = (dicts.KINDS, *work, self.table, self.data, self.indices, self.indptr)
 
     def put(self, x: Mapping[Hashable, float], grow: bool = False) -> None:
-        """Lay the row out. A name without a column gets the next one with `grow`, and is left out without."""
+        """Copy a dict into the row. A name without a column gets the next one if `grow`, and is left out otherwise."""
         if type(x) not in PLAIN:
             x = dict(x)
         if self.plain and self.lay(id(x), self.address, grow, *self.work) == DONE:
@@ -189,7 +189,7 @@ class Dicts:
         self.indptr[1] = len(x)
 
     def _meet(self, name: Hashable) -> None:
-        """Let compiled code know a name that just got its column."""
+        """Tell compiled code about a name that just got its column."""
         if type(name) not in dicts.NAMES:
             self.plain = False
         elif self.plain and 2 * len(self.column) > len(self.table):
@@ -208,10 +208,10 @@ class Dicts:
 class One:
     """One run on rows of one kind.
 
-    A row is put and then learnt or predicted, which nobody else may do meanwhile. Or one compiled call does it all
-    (`learn_whole`, `margin_whole`): it keeps the interpreter's lock, so no other thread comes between; and it does
-    nothing unless `alive` is 1, which it is not while a row is put, nor after runs or classes have changed. How many
-    names there are in rows that were learnt so is told by `names_learnt`.
+    A row is first put and then learnt or predicted, and the caller must keep other threads out between the two. Or a
+    single compiled call does both (`learn_whole`, `margin_whole`); it holds the interpreter's lock, so no other thread
+    can interfere. It does nothing unless `alive` is 1; `alive` is 0 while a row is put, and after runs or classes have
+    changed. `names_learnt` is the number of names after the rows that were learnt in this way.
     """
 
     room = 0  # names for which there is room; 0 where no new one may join without being asked
@@ -250,20 +250,20 @@ class One:
             self.look_whole = entry_point(looks, (*given, *self.whole_margin_args))
 
     def stale(self) -> bool:
-        """Whether the arrays it was made for have been replaced."""
+        """Whether the arrays that it was made for have been replaced."""
         return self.state is not self.run.state or self.work is not self.row.work
 
     def current(self, runs: list[Run], row: Any) -> bool:
-        """Whether all is as when this was made."""
+        """Whether runs and rows are the same as when this was made."""
         return self.row is row and self.runs is runs and self.work is row.work and self.state is self.run.state
 
     @property
     def names_learnt(self) -> int:
-        """How many names there were after the last row that one call learnt."""
+        """The number of names after the last row that `learn_whole` learnt."""
         return int(self.alive[1])
 
     def learn_whole(self, x: Any, y: float, room: int) -> bool:
-        """Learn a row with which there are at most so many names, if one call can; else nothing changes but names."""
+        """Learn a row in one call, if there are at most `room` names with it; otherwise nothing changes but names."""
         if self.named:
             played = type(x) in PLAIN and self.play_whole(id(x), self.row.address, room, y, *self.whole_args)
         else:
@@ -271,7 +271,7 @@ class One:
         return bool(played == PLAYED)
 
     def margin_whole(self, x: Any) -> float:
-        """The margin of a row, if one call can find it; NaN if not."""
+        """The margin of a row in one call; NaN if that is not possible."""
         if self.named:
             return self.look_whole(id(x), self.row.address, *self.whole_margin_args) if type(x) in PLAIN else NAN
         return self.look_whole(x, *self.whole_margin_args) if is_vector(x) else NAN
@@ -323,7 +323,7 @@ class PanelOne:
         self.moderate = entry_point(moderate, (row.rows,))
 
     def stale(self) -> bool:
-        """Whether the arrays it was made for have been replaced."""
+        """Whether the arrays that it was made for have been replaced."""
         new = self.state is not self.run.state or self.work is not self.row.work
         return new or self.parties is not self.run.parties()
 

@@ -1,11 +1,11 @@
-"""Stacks: the mixture of a panel corrected by second order on what its members predict.
+"""Stacks: the mixture of a panel, corrected by a second-order learner on the predictions of its members.
 
-With p_k the predictions of the members as they are used and m that of the mixture, both known before the target,
+Let p_k be the predictions of the members as they are used and m that of the mixture, both known before the target, and
 
     D = (p_k - m)_k        s = m + u . D
 
-where u is learnt by ridge regression with the offset m for the square loss, and by second order with the offset m for
-the log loss, for which D ends with a 1. u = 0 is the mixture and u = e_k member k.
+where u is learnt with the offset m: by ridge regression for the square loss, and by second order for the log loss, for
+which D ends with a 1. u = 0 is the mixture and u = e_k is member k.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ NOT_STACKED = np.empty(0, np.int64), np.empty((0, 0)), np.empty(0)
 
 
 class Stack:
-    """What corrects the mixture of a panel: second order on how far its members are from it, with it as the offset.
+    """The correction of a panel's mixture: a second-order learner on the differences D, with the mixture as the offset.
 
-    Mixture and correction are aggregated in their turn.
+    The mixture and its correction are then aggregated, too.
 
     Attributes
     ----------
     run : Run
-        Of the second-order learner, on one row per round of the panel.
+        The run of the second-order learner, on one row per round of the panel.
     places : ndarray of int
-        Which of its coordinates each member of the panel has: those of members that have left stay 0.
-    mixture, state : of the aggregation of the two.
+        The coordinate of each member of the panel; those of removed members stay 0.
+    mixture, state : the aggregation of mixture and correction, and its state.
     """
 
     def __init__(self, panel: Panel, members: int) -> None:
@@ -51,13 +51,13 @@ class Stack:
         self.state = states.empty(self.mixture.State, 2, False)
 
     def copy(self, run: Run) -> Stack:
-        """The same with a state of its own, and this run."""
+        """A copy with its own state, and with the given run."""
         other: Stack = object.__new__(Stack)
         other.__dict__.update(self.__dict__, run=run, state=states.copied(self.state))
         return other
 
     def mirrored(self) -> Stack:
-        """That of the opposite labels, which change the sign of all that it learns from but the constant."""
+        """The stack for negated labels, which change the sign of all that it learns from except the constant."""
         other = self.copy(self.run.mirrored())
         other.run.state.factor[:-1, -1] *= -1.0
         other.run.state.right[:-1] *= -1.0
@@ -65,7 +65,7 @@ class Stack:
 
     @property
     def share(self) -> float:
-        """The weight of the correction beside the mixture."""
+        """The weight of the correction in the aggregation with the mixture."""
         return float(self.mixture.shares(self.state)[-1])
 
     def snapshot(self) -> tuple[Any, ...]:
@@ -79,9 +79,9 @@ class Stack:
 
 
 class Stages:
-    """How many rows of what the members predicted become those of the panel.
+    """The stages that turn the members' predictions of some rows into those of the panel.
 
-    Calls on kernels one after another, over the same arrays: the mixture, its correction, the mixture of both.
+    These are kernel calls one after another over the same arrays: the mixture, its correction, the mixture of both.
     """
 
     rows: Any
@@ -108,7 +108,7 @@ class Stages:
         )  # fmt: skip
 
     def correction(self, first: int) -> tuple[Any, ...]:
-        """The arguments that play the rows of the correction from one on."""
+        """The arguments that play the rows of the correction, starting with row `first`."""
         parts, facts = self.second
         rest = self.y[first:], self.counted[first:], *parts, *(v[first:] for v in self.norms)
         return self.rows, first, len(self.counted), *rest, facts, NO_NOTES
@@ -121,7 +121,7 @@ class Stages:
         return [(second, self.correction(0)), (self.kernel, self.first), (self.kernel, self.last)]
 
     def run(self, mixes: Any, plays: Any = play) -> None:
-        """Go through them with these kernels."""
+        """Run all stages with these kernels."""
         mixes(*self.first)
         if self.stack is None:
             return
@@ -138,7 +138,7 @@ class Stages:
 
 
 def check_stack(stack: Any, panel: Panel, count: int, members: list[Run]) -> None:
-    """Refuse a stack that is not that of such a panel of so many members."""
+    """Refuse a stack that does not fit this panel with `count` members."""
     want(isinstance(stack, Stack), "the run's `stack` must be one")
     like = Stack(panel, count)
     same = type(stack.mixture) is type(like.mixture) and stack.mixture == like.mixture
@@ -154,7 +154,7 @@ def check_stack(stack: Any, panel: Panel, count: int, members: list[Run]) -> Non
 
 
 def check_stack_fields(fields: dict[str, Any]) -> None:
-    """Refuse a stack that lacks something; the panel looks at what it is."""
+    """Refuse a stack that lacks a field; the panel checks the fields."""
     want(set(fields) == {"run", "places", "mixture", "state"}, "a stack must have a run, places, a mixture and a state")
     want(isinstance(fields["run"], Run), "the stack's `run` must be one")
 

@@ -1,8 +1,8 @@
-"""Members of a panel that play each row together: their states lie side by side in one array.
+"""Members of a panel that process each row together, with their states side by side in one array.
 
-The runs stay what they are: the fields of their states become views of that array, and what rows alone determine is one
-array for all of them. Whatever gives a run another state (a new width, opposite labels, a copy, a file) parts it from
-the others; `together` brings them together again.
+The runs themselves do not change: the fields of their states become views of that array, and what depends only on the
+rows is a single array for all of them. Anything that gives a run another state (a new width, negated labels, a copy, a
+file) separates it from the group; `together` forms the groups anew.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """How members of a geometry play together: the kernel, the fields of their own, and their parameters."""
+    """How members of a geometry play together: the kernel, the fields that each member has, and their parameters."""
 
     kernel: Any
     own: tuple[str, ...]
@@ -78,7 +78,7 @@ class Group:
         self.kernel = for_parts(self.kind.kernel, learner.loss, learner.geometry)
 
     def whole(self) -> bool:
-        """Whether the runs still have the states that lie together here."""
+        """Whether the states of the runs are still views of the arrays of this group."""
         name, owner = self.kind.own[0], self.numbers.base  # a copy of `numbers` is no view, nor are copies of its views
         return owner is not None and all(
             run.state is state and getattr(state, name).base is owner
@@ -90,18 +90,19 @@ class Group:
         return rows, a, b, y, c, *self.args, Out(own, *self.room)
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
-        """Play rows a..b, with margins and norms into the members' places of `own`; how many could be."""
+        """Play rows a..b, writing margins and norms to the members' places of `own`; return how many were played."""
         return int(self.kernel(*self.arguments(rows, a, b, y, c, own)))
 
     def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
-        """Play rows a..b again, with margins, norms and steps into the members' places of `out`; how many could be."""
+        """Play rows a..b again, writing margins, norms and steps to the members' places of `out`; return how many were
+        played."""
         own = np.empty((len(out), 4, b - a))
         played = self.play(rows, a, b, y, c, own)
         out[self.places, :4], out[self.places, 4:6] = own[self.places], np.nan
         return played
 
     def reader(self, members: list[Run]) -> Group:
-        """The same for runs that only predict, beside others."""
+        """The same group for runs that only predict, in parallel with others."""
         other: Group = object.__new__(Group)
         other.__dict__.update(self.__dict__)
         other.members, other.states = members, [run.state for run in members]
@@ -111,7 +112,7 @@ class Group:
         return other
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
-        """A copy of all that rows change, or of these coordinates of it, for `restore`."""
+        """A copy of all that rows change, or of the `touched` coordinates, for `restore`."""
         if touched is None:
             touched = np.arange(len(self.numbers))
         shared = [v.copy() if v.size == 1 else v.take(touched) for v in self.shared]
@@ -131,12 +132,12 @@ class Single:
         self.members, self.places, self.states = [member], [place], [member.state]
 
     def whole(self) -> bool:
-        """Whether it still has its state."""
+        """Whether the run still has its state."""
         return self.members[0].state is self.states[0]
 
     @property
     def kernel(self) -> Any:
-        """What plays it."""
+        """The kernel that plays it."""
         return for_parts(play, *self.members[0].parts()[:3])
 
     def arguments(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> tuple[Any, ...]:
@@ -146,7 +147,7 @@ class Single:
         return self.members[0].own(rows), a, b, y, c, *self.members[0].parts(), *out
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
-        """Play rows a..b; steps go to `own` where it has room for them."""
+        """Play rows a..b; steps are written to `own` if it has room for them."""
         args = self.arguments(rows, a, b, y, c, own)
         played = int(self.kernel(*args))
         if own.shape[1] > 3:
@@ -154,14 +155,14 @@ class Single:
         return played
 
     def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
-        """Play rows a..b again, with margins, norms and all that is noted of each round into its place of `out`."""
+        """Play rows a..b again, writing margins, norms and all that is recorded of each round to its place of `out`."""
         run, mine, notes = self.members[0], out[self.places[0]], np.zeros((b - a, 4))
         played = self.kernel(run.own(rows), a, b, y, c, *run.parts(), *mine[:3], run.tally, notes)
         mine[3:] = notes.T
         return int(played)
 
     def reader(self, members: list[Run]) -> Single:
-        """The same for a run that only predicts."""
+        """The same member for a run that only predicts."""
         return Single(members[0], self.places[0])
 
     def snapshot(self, touched: np.ndarray | None = None) -> tuple[Any, ...]:
@@ -174,7 +175,7 @@ class Single:
 
 
 def together(members: list[Run]) -> list[Any]:
-    """Members as they play: those of one kind together, the others by themselves and first, since they take longest."""
+    """Members grouped as they play: those of one kind together, after the others, one by one, which take longest."""
     found: dict[Any, list[int]] = {}
     for k, run in enumerate(members):
         found.setdefault(key_of(run, k), []).append(k)
@@ -189,7 +190,7 @@ def together(members: list[Run]) -> list[Any]:
 
 
 def key_of(run: Run, place: int) -> tuple[Any, ...]:
-    """What runs have in common that play together; its own place where a run plays by itself."""
+    """The key that is equal for runs that play together; the place of a run that plays by itself."""
     learner = run.learner
     plain = learner.update.name == "implicit" and learner.rate.is_constant() and learner.rate.eta == 1.0
     if type(learner.geometry) not in KINDS or not plain or run.start is not None:

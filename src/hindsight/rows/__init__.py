@@ -1,1 +1,1 @@
-"""What a row is."""
+"""Rows: arrays, sparse matrices and chunks as the learners read them, and labels."""

@@ -1,7 +1,7 @@
-"""Whether rows are those that were read before.
+"""Checksums that tell whether rows are those that were read before.
 
-A checksum notices what is changed, moved, left out or added by accident; whoever wants to can make other rows that
-match.
+A checksum detects accidental changes, reordering, omissions and additions. It is no protection against rows that are
+constructed to match.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ X_VALUES, X_COLUMNS, X_SIZES, TARGETS, WEIGHTS = (part << 58 for part in range(5
 
 
 class RowChecksum:
-    """The number of rows read so far and checksums of them, at the speed of memory; the sizes of chunks change nothing.
+    """The number of rows read so far and their checksums, which do not depend on the sizes of chunks.
 
-    `counts` has the numbers of rows and of values, the checksum of rows and weights, and that of targets.
+    `counts` has the number of rows, the number of values, the checksum of rows and weights, and that of targets.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class RowChecksum:
         self.counts[ROWS] += X.shape[0]
 
     def differs_from(self, earlier: list[int]) -> bool:
-        """Whether these are not the rows of earlier counts, which may lack the targets."""
+        """Whether these rows differ from those of earlier counts, which may lack the targets."""
         return self.counts[: len(earlier)] != earlier
 
     def _add(self, array: np.ndarray, first: int, into: int = SUM) -> None:

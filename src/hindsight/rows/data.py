@@ -1,8 +1,8 @@
-"""The rows as played, read again as a linear operator.
+"""The rows of a run as a linear operator that can be read again.
 
 Comparators need u -> (u . x_t)_t, its transpose r -> Sigma_t r_t x_t and, for few coordinates, the Gram matrix. Rows
-stay where they are: in an array, in a CSR matrix, or in chunks that are read again for every pass. The intercept is the
-last coordinate, of the constant value `bias`, and is never written into the rows.
+are not copied: they stay in an array, in a CSR matrix, or in chunks that are read again for every pass. The intercept
+is the last coordinate, of the constant value `bias`, and is never written into the rows.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ BLOCK = 1 << 19  # numbers in a block that is copied, scaled or converted: 4 MB,
 
 
 def _as_rows(X: Any, bias: float) -> Rows:
-    """Return the rows of what `checked` gave as the loops read them; dense ones as they are (see `_contiguous`)."""
+    """Return the rows of a checked matrix as the loops read them; dense ones without a copy (see `_contiguous`)."""
     return Dense(unsealed(X), bias) if isinstance(X, np.ndarray) else rows_of(X, bias)
 
 
 def _contiguous(rows: Rows, first: int) -> Iterator[tuple[int, Rows, int]]:
-    """Yield the rows in one piece, or in copied blocks if they are not C-contiguous."""
+    """Yield the rows as a whole, or in copied blocks if they are not C-contiguous."""
     if isinstance(rows, CSR):
         yield first, rows, rows.indptr.size - 1
         return
@@ -62,13 +62,13 @@ class Data:
     Parameters
     ----------
     X : ndarray or CSR matrix of shape (m, d)
-        The rows. They go through `checked`: float32 or float64 in plain form is not copied. Sums are in float64.
+        The rows, which `checked` verifies; plain float32 or float64 is not copied. Sums are in float64.
     y : array_like of shape (m,)
         Targets.
     weight : array_like of shape (m,), default None
         Weights, at least 0; None is 1 for every row.
     bias : float, default 0.0
-        The value of an intercept coordinate, put last; 0 means none.
+        The value of an intercept coordinate, which comes last; 0 means none.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Data:
 
     @classmethod
     def of_parts(cls, parts: Sequence[Chunk], bias: float = 0.0) -> Data:
-        """Return the data of rows in memory, in several parts of the same width, of which none is copied."""
+        """Return the data of rows in memory in several parts of the same width, without copying them."""
         data = cls.__new__(cls)
         data._X, data._rows, data._source, data._read = None, None, lambda: parts, None
         labels = [_vector(y, X.shape[0], "y") for X, y, _ in parts]
@@ -145,9 +145,9 @@ class Data:
         return f"Data({self.rounds} x {self.width}, {where}, bias={self.bias})"
 
     def blocks(self) -> Iterator[tuple[int, Rows, int]]:
-        """Read the rows once, as (first row, rows as the loops read them, how many), dense ones C-contiguous.
+        """Read the rows once, as tuples of the first row's number, rows as the loops read them, and their number.
 
-        Chunks are checked against the first reading.
+        Dense rows are C-contiguous. Chunks are checked against the first pass.
         """
         self.passes += 1
         if self._rows is not None:
@@ -183,11 +183,11 @@ class Data:
 
     @property
     def weight(self) -> float:
-        """The weight of all rows."""
+        """The total weight of the rows."""
         return float(self.c.sum())
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return work(data, *shared): all rows are one block (see `rows.table`)."""
+        """Return work(data, *shared), since all rows are one block (see `rows.table`)."""
         return work(self, *shared)
 
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
@@ -213,7 +213,7 @@ class Data:
         return out
 
     def _add_up(self, work: Callable[..., None], *sums: Floats) -> None:
-        """Have work(part, rows, *sums) add to the sums over all rows, which are read once."""
+        """Let work(part, rows, *sums) add to the sums, in one pass over all rows."""
         for first, rows, count in self.blocks():
             add_up(work, first, rows, count, *sums)
 
@@ -224,7 +224,7 @@ class Data:
         return z
 
     def margin_sizes(self, u: Floats) -> Floats:
-        """Return Sigma_i |u_i x_ti| for every row: rounding in a margin is in units of it."""
+        """Return Sigma_i |u_i x_ti| for every row, the scale of rounding errors in a margin."""
         w, out = self.check(u), np.empty(self.rounds)
 
         def work(part: slice, rows: Rows) -> None:
@@ -245,7 +245,7 @@ class Data:
         return total
 
     def residual_gradient(self, u: Floats, a: Floats) -> tuple[Floats, Floats]:
-        """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the square loss' gradient; one pass."""
+        """Return the margins u . x_t, and Sigma_t a_t (u . x_t - y_t) x_t, half the gradient of squares; one pass."""
         w, out, gradient = self.check(u), np.empty(self.rounds), np.zeros(self.width)
 
         def work(part: slice, rows: Rows, gradient: Floats) -> None:
@@ -327,7 +327,7 @@ class Data:
         return self._norm_pair()[1]
 
     def finite_norms2(self, names: Sequence[Any] | None = None) -> Floats:
-        """Return `row_norms2`, or raise a RowError for the first row that is not finite or whose norm is not.
+        """Return `row_norms2`, or raise a RowError for the first row with an entry or a norm that is not finite.
 
         Parameters
         ----------
@@ -349,7 +349,7 @@ class Data:
         return self._norms
 
     def margins_and_norms(self, w: Floats) -> Floats:
-        """Return w . x_t for every row, from a pass whose norms are kept."""
+        """Return w . x_t for every row, from a pass that also computes the norms and keeps them."""
         z, q, top = np.empty(self.rounds), np.empty(self.rounds), np.empty(self.rounds)
         for first, rows, count in self.blocks():
             part = slice(first, first + count)
@@ -377,7 +377,7 @@ class Data:
         return Data.from_chunks(kept, self.bias)
 
     def leading(self, width: int) -> Data:
-        """Return the same rows with so many coordinates: the first columns, and the intercept."""
+        """Return the same rows with `width` coordinates: the first columns, and the intercept."""
         if width == self.width:
             return self
         if self._leading is None or self._leading.width != width:
@@ -404,7 +404,7 @@ class Data:
 
 
 class LeadingColumns(Data):
-    """The first columns of rows, and the intercept; they are cut anew in every pass.
+    """The first columns of rows, and the intercept; the rows are sliced again in every pass.
 
     Examples
     --------
@@ -431,7 +431,7 @@ class LeadingColumns(Data):
 
 
 def divided(data: Data, sizes: Floats, y: Floats) -> Data:
-    """Return the rows with other targets and each column divided by its size, the intercept's last; none is kept."""
+    """Return the rows with targets y and each column divided by its size, the intercept's last; rows are not stored."""
     n = data.width - (1 if data.bias != 0.0 else 0)
 
     def chunks() -> Iterator[Chunk]:
@@ -450,7 +450,7 @@ def divided(data: Data, sizes: Floats, y: Floats) -> Data:
 
 
 def _multiple(a: Floats, of: Floats) -> float | None:
-    """The factor by which `a` is a multiple of another array, to rounding; None where it is none."""
+    """The factor by which `a` is a multiple of another array, up to rounding; None if it is not a multiple."""
     if a is of or np.array_equal(a, of):
         return 1.0
     k = int(np.argmax(np.abs(of))) if of.size else 0

@@ -1,7 +1,7 @@
-"""Labels as the runs of a one-vs-rest problem see them, and margins back as labels.
+"""Conversion of labels to the targets of one-vs-rest runs, and of margins to labels.
 
-Two classes share one run, in which the second class is positive. More classes have one run each, in which that class is
-positive and every other is negative. So the runs stand for the *last* ``runs`` of the classes, whatever their number.
+Two classes share one run, in which the second class is positive. With more classes there is one run per class, in which
+that class is positive and all others are negative. In both cases the runs belong to the *last* ``runs`` classes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def run_count(classes: int) -> int:
 
 
 def encode_labels(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return the index of each label among the classes, -1 for a label that is none of them.
+    """Return the index of each label among the classes, -1 for an unknown label.
 
     Parameters
     ----------
@@ -65,9 +65,9 @@ def encode_labels(labels: np.ndarray, classes: Sequence[Any] | np.ndarray) -> np
 
 
 def parse_float(text: str) -> float:
-    """Return Python's `float` of a text, or raise a ValueError for what only Python takes to be a number.
+    """Return the number that a text denotes, or raise a ValueError.
 
-    Python takes 1_0 and digits of any script; in data those are text, apart from the number 10.
+    Unlike `float`, it rejects underscores such as 1_0, and digits of other scripts; in data these are text.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def parse_float(text: str) -> float:
 
 
 def label_number(text: str) -> float:
-    """Return the number that a label is, NaN for one that is text.
+    """Return the number that a label denotes, NaN for text.
 
-    A whole number that float64 lacks is text: as a number it would be one with its neighbour.
+    An integer that float64 cannot represent is text, since as a number it would equal its neighbour.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def label_number(text: str) -> float:
 
 
 def number_text(value: int | float | Decimal) -> str:
-    """Return a number as text, the same for the same number of any type: whole ones without a point.
+    """Return a number as text, which is the same for equal numbers of different types; integers have no decimal point.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def number_text(value: int | float | Decimal) -> str:
 
 
 def numbers_of(classes: Sequence[str]) -> list[float]:
-    """Return classes written as text as numbers, NaN (which equals no label) for one that is no number.
+    """Return classes written as text as numbers; NaN, which equals no label, for one that is not a number.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def numbers_of(classes: Sequence[str]) -> list[float]:
 
 
 def label_type(types: Iterable[type], before: str | None = None) -> str | None:
-    """Return the type of labels whose values have these types, after others of the type `before`.
+    """Return the type of labels whose values have these types; earlier labels had the type `before`.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def label_type(types: Iterable[type], before: str | None = None) -> str | None:
 
 
 def type_of_texts(labels: Sequence[str]) -> str:
-    """Return the type of labels that were read from text: booleans, integers or floats where all of them are.
+    """Return the type of labels that were read from text: boolean, integer or float if all of them are, otherwise text.
 
     Examples
     --------
@@ -176,7 +176,7 @@ def typed_labels(labels: Sequence[str], kind: str) -> np.ndarray:
     Raises
     ------
     ValueError
-        If there is no such type, or a label is not of it.
+        If the type is unknown, or a label is not of this type.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def negative_target(targets: str) -> float:
 
 
 def targets_of_runs(codes: np.ndarray, classes: int, targets: str, runs: int | None = None) -> list[np.ndarray]:
-    """Return for each run its targets: 1 for the rows of its class, 0 or -1 for the others.
+    """Return the targets of each run: 1 for the rows of its class, 0 or -1 for the others.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def targets_of_runs(codes: np.ndarray, classes: int, targets: str, runs: int | N
     classes : int
         Number of classes.
     targets : {"unit", "sign", "real"}
-        What the loss takes: "unit" gives 0 and 1, the others -1 and 1.
+        The targets of the loss: "unit" gives 0 and 1, the others -1 and 1.
     runs : int, default=None
         Number of runs; None is `run_count(classes)`.
 
@@ -237,10 +237,10 @@ def target_of_runs(code: int, classes: int, targets: str, runs: int) -> list[flo
 
 
 def chosen_codes(margins: np.ndarray) -> np.ndarray:
-    """Return the index of the class that the margins choose.
+    """Return the index of the class with the largest margin.
 
-    One column (or one dimension) stands for two classes: the second is chosen where the margin is above 0. Of several
-    columns the first with the largest margin is chosen.
+    One column (or one dimension) stands for two classes, and the second is chosen if the margin is above 0. With
+    several columns, ties go to the first.
 
     Examples
     --------
@@ -253,7 +253,7 @@ def chosen_codes(margins: np.ndarray) -> np.ndarray:
 
 
 def count_mistakes(margins: np.ndarray, codes: np.ndarray) -> int:
-    """Return how many rows the margins do not give their class; for two classes a margin of 0 is a mistake.
+    """Return the number of misclassified rows; for two classes a margin of 0 is a mistake.
 
     Parameters
     ----------
@@ -273,9 +273,9 @@ def count_mistakes(margins: np.ndarray, codes: np.ndarray) -> int:
 
 
 def class_probabilities(positive: np.ndarray) -> np.ndarray:
-    """Return probabilities of the classes, one column per class, from those that the runs give their positive class.
+    """Return class probabilities, one column per class, from the probability of the positive class in each run.
 
-    The probabilities of several runs are scaled to sum to 1; where all are 0 they become equal.
+    With several runs the probabilities of a row are scaled to sum to 1; if all of them are 0 they become equal.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The one gate for matrices that compiled code reads, their rows as the loops read them, and why one cannot be played.
+"""Checks of matrices for compiled code, their rows as the loops read them, and errors for rows that cannot be played.
 
-Compiled code follows `indptr` and the column indices as they are: a matrix whose arrays do not fit together would be
-misread, or read and written beyond its memory. So every matrix goes through `checked` before compiled code sees it.
+Compiled code trusts `indptr` and the column indices. A matrix whose arrays do not fit together would be misread, or
+accessed out of bounds, so every matrix goes through `checked` before compiled code sees it.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ ONE = np.uint64(1)
 def checked(X: Any, ordered: bool = True) -> Any:
     """Return a matrix that compiled code can trust: `X` itself if it is one, otherwise a copy; `X` is never changed.
 
-    That is a 2-D array of float32 or float64, or a CSR matrix of these: its arrays contiguous and as long as `indptr`
-    says, `indptr` ascending from 0, and in each row the column indices ascending within the width. Unsorted indices are
-    sorted, and the values of equal ones added up. The arrays themselves are looked at: what scipy remembers of them may
-    be out of date.
+    Such a matrix is a 2-D array of float32 or float64, or a CSR matrix of these with contiguous arrays as long as
+    `indptr` says, `indptr` ascending from 0, and strictly ascending column indices below the width in each row.
+    Unsorted indices are sorted, and values at equal indices are added. The arrays themselves are inspected, since the
+    flags that scipy caches may be out of date.
 
     Parameters
     ----------
     X : array_like, or sparse matrix or array of any format
         The rows.
     ordered : bool, default True
-        Whether to check the column indices, in one pass over them. The loop that learns checks them itself, and stops
-        at a row where they are not as they should be; then call `in_order`.
+        Whether to check the column indices, in one pass over them. The loop that learns checks them itself and stops
+        at a row whose indices are not in order; then call `in_order`.
 
     Raises
     ------
     ValueError
-        If there are not two dimensions, or no real numbers, or the arrays do not fit together.
+        If there are not two dimensions, the entries are not real numbers, or the arrays do not fit together.
     RowError
         If a column index lies outside the width.
     """
@@ -63,7 +63,7 @@ def checked(X: Any, ordered: bool = True) -> Any:
 
 
 def _plain(array: np.ndarray, kinds: tuple[np.dtype[Any], ...]) -> np.ndarray:
-    """The array, or a copy of it: of one of these types (the first if it has none), aligned, a vector contiguous."""
+    """The array, or an aligned copy, of one of these types (the first if it has none); vectors are contiguous."""
     if array.dtype.kind not in "fiub":
         raise ValueError(f"X must hold real numbers, got {array.dtype}")
     dtype = array.dtype.newbyteorder("=")
@@ -71,12 +71,12 @@ def _plain(array: np.ndarray, kinds: tuple[np.dtype[Any], ...]) -> np.ndarray:
 
 
 def _same(array: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays are the same memory, read the same way."""
+    """Whether two arrays share the same memory with the same type and strides."""
     return array is other or array.__array_interface__ == other.__array_interface__
 
 
 def _as_csr(X: Any) -> Any:
-    """A sparse matrix as CSR; one of another format is checked first, for scipy trusts it where it converts."""
+    """A sparse matrix as CSR; other formats are checked first, since scipy trusts them when it converts."""
     if X.format == "csr":
         return X
     m, n = X.shape
@@ -95,7 +95,7 @@ def _as_csr(X: Any) -> Any:
 
 
 def _entries(X: Any, count: int) -> int:
-    """The number of entries of a compressed matrix that has so many rows (CSC: columns); an error unless they exist."""
+    """The number of entries of a compressed matrix with `count` rows (CSC: columns); an error if arrays are shorter."""
     for name in ("indices", "indptr"):
         array = getattr(X, name)
         if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -115,7 +115,7 @@ def _entries(X: Any, count: int) -> int:
 
 
 def in_order(X: Any) -> Any:
-    """Return X if the indices of each row ascend within the width, and else a copy of which that is true."""
+    """Return X if the indices of each row ascend and are below the width, otherwise a copy with this property."""
     if isinstance(X, np.ndarray):
         return X
     rows = rows_of(X, 0.0)
@@ -134,7 +134,7 @@ def in_order(X: Any) -> Any:
 
 @kernel  # type: ignore[untyped-decorator]
 def first_disorder(indices: Any, indptr: Any, width: Any) -> int:
-    """The first row whose indices do not ascend within the width; -1 if there is none."""
+    """The first row whose indices do not ascend, or are not below the width; -1 if there is none."""
     for t in range(indptr.size - 1):
         a, b = indptr[t], indptr[t + 1]
         wrong = a < b and indices[b - ONE] >= width
@@ -146,7 +146,7 @@ def first_disorder(indices: Any, indptr: Any, width: Any) -> int:
 
 
 class _Unsealed:
-    """The memory of an array, as the array protocol shows it, without the mark that it may not be written."""
+    """The memory of an array in the array interface, without the read-only flag."""
 
     def __init__(self, array: np.ndarray) -> None:
         shown = array.__array_interface__
@@ -154,7 +154,7 @@ class _Unsealed:
 
 
 def unsealed(array: np.ndarray) -> np.ndarray:
-    """Return an array for loops that only read it: one that may not be written would compile each of them again.
+    """Return a writeable view for loops that only read it, since a read-only array would make numba compile them again.
 
     Examples
     --------
@@ -166,7 +166,7 @@ def unsealed(array: np.ndarray) -> np.ndarray:
 
 
 def rows_of(X: Any, bias: float) -> Any:
-    """Return the rows of what `checked` gave, as the loops read them, without a copy."""
+    """Return the rows of a checked matrix as the loops read them, without a copy."""
     if isinstance(X, np.ndarray):
         X = unsealed(X)
         if X.flags.c_contiguous:
@@ -183,7 +183,7 @@ def rows_of(X: Any, bias: float) -> Any:
 
 
 def _memory(X: np.ndarray) -> tuple[np.ndarray, int]:
-    """All memory that an array lies in as one vector, and the place of its first number there."""
+    """The memory that contains an array as one vector, and the index of the array's first entry in it."""
     ends = [stride // X.itemsize * (size - 1) for stride, size in zip(X.strides, X.shape, strict=True)]
     first = -sum(min(0, end) for end in ends)
     low = X[tuple(slice(None, None, -1) if end < 0 else slice(None) for end in ends)]  # begins with the lowest address
@@ -191,24 +191,24 @@ def _memory(X: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def plain_vector(values: np.ndarray) -> np.ndarray:
-    """Return a vector as loops read it, contiguous and not sealed: they are compiled for no other."""
+    """Return a vector as loops read it, contiguous and writeable; they are compiled only for such vectors."""
     return unsealed(np.ascontiguousarray(values))
 
 
 def unshared(rows: Any) -> Any:
-    """Return the same rows for a loop that runs beside others: a scratch row, where they have one, is its own."""
+    """Return the same rows for a loop that runs in parallel with others; a scratch row is not shared."""
     return rows._replace(scratch=np.empty_like(rows.scratch)) if isinstance(rows, Strided) else rows
 
 
 def explain(X: Any, row: int, y: float, z: float, q: float, width: int, names: Sequence[Any] | None) -> NoReturn:
-    """Raise the RowError that says why a row could not be played: the column, and the value there.
+    """Raise a RowError that says why a row could not be played, with the column and the value.
 
     Parameters
     ----------
     X : ndarray or CSR matrix
         The rows.
     row : int
-        The row in question.
+        The index of the row.
     y, z, q : float
         Its target, its margin before the update, and its squared norm.
     width : int
@@ -259,7 +259,7 @@ def stacked(rows: list[Any]) -> Any:
 
 
 def joined_weights(weights: Sequence[np.ndarray | None], sizes: Sequence[int]) -> np.ndarray | None:
-    """Weights of chunks of these sizes as one array, of 1 for a chunk without; None where no chunk has any."""
+    """The weights of chunks of these sizes as one array, 1 for a chunk without weights; None if no chunk has any."""
     if not any(weight is not None for weight in weights):
         return None
     return np.concatenate([np.ones(n) if w is None else w for w, n in zip(weights, sizes, strict=True)])

@@ -1,4 +1,4 @@
-"""One thread for products of narrow blocks: where others are at work, threads that wait for each other spin."""
+"""One BLAS thread for products of narrow blocks; on a busy machine, waiting BLAS threads would spin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDE = 512  # columns from which two threads gain more on an idle machine than t
 
 @lru_cache(maxsize=1)
 def _libraries(modules: int) -> Any:
-    """What sets the threads of the libraries that are loaded, which come with modules: to look for them takes 1 ms."""
+    """The thread controllers of the loaded libraries, cached by the number of modules, as the search takes 1 ms."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -25,7 +25,7 @@ def _libraries(modules: int) -> Any:
 
 @contextmanager
 def one_thread(width: int) -> Iterator[None]:
-    """Let BLAS use one thread meanwhile, unless the matrices have many columns."""
+    """Let BLAS use one thread within the context, unless the matrices have many columns."""
     if width >= WIDE or getattr(_here, "limited", False):
         yield
         return

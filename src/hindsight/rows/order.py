@@ -1,4 +1,4 @@
-"""Whether targets come sorted or in blocks: then what was lost so far says little about rows in another order."""
+"""Whether targets come sorted or in blocks; if so, the progressive loss says little about rows in another order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALIKE = 0.1  # squared steps from row to row, beside those of a random order
 
 
 def add_labels(sums: np.ndarray, codes: np.ndarray) -> None:
-    """Count where the label of a row is not that of the row before."""
+    """Count the rows whose label differs from that of the previous row."""
     if not len(codes):
         return
     if sums[0]:
@@ -26,7 +26,7 @@ def add_labels(sums: np.ndarray, codes: np.ndarray) -> None:
 
 
 def add_numbers(sums: np.ndarray, y: np.ndarray) -> None:
-    """Add targets, one after another, so that the sizes of chunks change nothing."""
+    """Add targets one after another, so that the result does not depend on the sizes of chunks."""
     if not len(y):
         return
     if not sums[0]:
@@ -41,9 +41,9 @@ def add_numbers(sums: np.ndarray, y: np.ndarray) -> None:
 
 
 def label_order(sums: np.ndarray, counts: np.ndarray) -> str | None:
-    """What is wrong with the order of labels, given how many rows each has; None where nothing is.
+    """A warning about the order of labels, given the number of rows of each; None if the order looks random.
 
-    In a random order neighbours differ with the probability that two rows drawn at random do.
+    In a random order, neighbours differ with the same probability as two rows drawn at random.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def label_order(sums: np.ndarray, counts: np.ndarray) -> str | None:
 
 
 def number_order(sums: np.ndarray) -> str | None:
-    """What is wrong with the order of numbers; None where nothing is.
+    """A warning about the order of numeric targets; None if the order looks random.
 
     Examples
     --------

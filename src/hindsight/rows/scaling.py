@@ -1,4 +1,4 @@
-"""Scaling of rows before they are played: each by its own norm, or all by numbers from an earlier pass over them."""
+"""Scaling of rows before they are played: each row by its norm, or columns by statistics from an earlier pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def norms(X: Any) -> np.ndarray:
 
 @kernel  # type: ignore[untyped-decorator]
 def spread(X: Any, c: Any, s: Any) -> None:
-    """Add rows of weights c to s, row by row: for each column total weight, mean, and squared deviations from it."""
+    """Add rows of weights c to s, row by row: the total weight, mean and sum of squared deviations of each column."""
     for t in range(X.shape[0]):
         for j in range(X.shape[1]):
             s[0, j] += c[t]
@@ -66,7 +66,7 @@ class Measure:
             spread(X, np.ones(m), self.spread)
 
     def join(self, other: Measure) -> None:
-        """Add what was measured of other rows of the same columns."""
+        """Add the measurements of other rows of the same columns."""
         n = max(self.top.size, other.top.size)
         top, more = (np.concatenate([each.top, np.zeros(n - each.top.size)]) for each in (self, other))
         self.norm, self.top = max(self.norm, other.norm), np.maximum(top, more)
@@ -88,7 +88,7 @@ class Measure:
 
 
 def check_scale(scale: Any, features: int) -> None:
-    """Refuse a scale from a file that `scaled` cannot use for so many features."""
+    """Refuse a scale from a file that `scaled` cannot use for this number of features."""
     if scale is None:
         return
     kind = scale.get("kind") if isinstance(scale, dict) else None
@@ -104,7 +104,7 @@ def check_scale(scale: Any, features: int) -> None:
 
 
 def scaled(X: Any, scale: dict[str, Any] | None) -> Any:
-    """Return the rows as played: "row-unit" divides each by its norm unless it is 0, others give (x - shift) / by."""
+    """Return the scaled rows: "row-unit" divides each by its norm unless it is 0, others give (x - shift) / by."""
     if not scale or scale["kind"] == "none":
         return X
     sparse = not isinstance(X, np.ndarray)

@@ -1,8 +1,8 @@
-"""The rows of a table read as `Data`, and vectors with one number per row, wherever the rows lie.
+"""The rows of a table with the interface of `Data`, and vectors with one entry per row that are never gathered.
 
-Searches in hindsight are written on arrays: margins, slopes and weights of all rows. Over rows that lie in blocks the
-same lines work on `PerRow`: an expression of what is read from a block, which is computed in each block when a sum over
-the rows, or a maximum, is asked for. So no vector leaves its block, and every such number is one sum over the table.
+Searches in hindsight are written for arrays: margins, slopes and weights of all rows. For rows in several blocks the
+same code works on `PerRow`, a lazy expression that is evaluated in each block when a sum or a maximum over the rows is
+requested. No vector leaves its block, and every such number is one sum over the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Expression(NamedTuple):
-    """What is computed in a block: a function of other expressions, or a method of its rows and their arguments."""
+    """A lazy expression to evaluate in a block: a function of other expressions, or a method of its rows."""
 
     function: Callable[..., Any] | str
     args: tuple[Any, ...]
@@ -52,7 +52,7 @@ def add_pairs(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class PerRow(np.lib.mixins.NDArrayOperatorsMixin):
-    """A vector with one entry per row of a table, which numpy's functions of one entry at a time take as an array."""
+    """A vector with one entry per row of a table, which numpy's elementwise functions accept as an array."""
 
     def __init__(self, table: SpreadRows, function: Callable[..., Any] | str, *args: Any) -> None:
         self.table, self.expression = table, Expression(function, tuple(map(expression, args)))
@@ -101,7 +101,7 @@ class PerRow(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def per_row(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function of arrays that gives one number per row take vectors of a table as well."""
+    """Let a function of arrays that returns one number per row accept vectors of a table as well."""
 
     @functools.wraps(function)
     def taking(*args: Any) -> Any:
@@ -112,7 +112,7 @@ def per_row(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class SpreadRows:
-    """A table whose rows are read as those of `Data`, with vectors that are `PerRow`; a subclass has `Table`'s methods.
+    """A table with the interface of `Data`, whose vectors are `PerRow`; subclasses implement the methods of `Table`.
 
     Attributes
     ----------

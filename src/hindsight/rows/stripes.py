@@ -1,7 +1,7 @@
-"""Stripes: consecutive rows that several processors work on side by side.
+"""Stripes: ranges of consecutive rows that several processors work on in parallel.
 
-There are as many of them whatever the processors, and what is summed over each is added in their order, so that sums
-have the same bits on every machine.
+Their number does not depend on the number of processors, and the sums over stripes are added in their order, so that
+results are bit for bit the same on every machine.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if hasattr(os, "register_at_fork"):  # see `online.relay`
 
 
 def do_all(tasks: Sequence[Callable[[], None]]) -> None:
-    """Call all tasks, side by side where there are several processors."""
+    """Call all tasks, in parallel if there are several processors."""
     if side_by_side.PROCESSORS == 1 or len(tasks) == 1:
         for task in tasks:
             task()
@@ -51,16 +51,16 @@ def part_of(rows: Any, a: int, b: int) -> Any:
 
 
 def add_up(work: Callable[..., None], first: int, rows: Any, count: int, *sums: np.ndarray) -> None:
-    """Have work(part, rows, *sums) add what rows give to the sums; `part` is where they stand, as a slice.
+    """Let work(part, rows, *sums) add the contribution of rows to the sums; `part` is the slice of their positions.
 
     Parameters
     ----------
     work : callable
-        Releases the interpreter's lock while it works; may also write to the places of its rows.
+        Releases the interpreter's lock while it works; may also write to the entries of its rows in other arrays.
     first, rows, count : int, rows as the loops read them, and int
-        The number of the first row, the rows and how many they are.
+        The position of the first row, the rows, and their number.
     *sums : ndarray
-        What is added to.
+        The sums to add to.
     """
     numbers = rows.indices.size if isinstance(rows, CSR) else rows.values.size
     if numbers < MANY:

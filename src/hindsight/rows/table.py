@@ -1,7 +1,7 @@
-"""Rows that can be summed over, wherever they lie: all that a method needs which goes through all rows in each round.
+"""Tables: rows that can be summed over, in memory or in partitions, for methods that read all rows in each round.
 
-A sum is taken block by block, in an order that depends on the blocks alone: `Data` is one block, whose own rows are
-added in their order; partitions are added in the tree of `cluster.engine`. So its bits do not depend on who adds.
+A sum is taken block by block, in an order that depends only on the blocks. `Data` is one block, whose rows are added in
+their order; partitions are added along the tree of `cluster.engine`. So the bits of a sum do not depend on who adds.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ class Table(Protocol):
 
     @property
     def weight(self) -> float:
-        """The weight of all rows."""
+        """The total weight of the rows."""
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of work(data, *shared) over the blocks of rows; `work` is a function of a module."""
+        """Return the sum of work(data, *shared) over the blocks of rows; `work` is a module-level function."""
 
     def check(self, u: Any) -> Floats:
         """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
 
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
-        """Return what `measure` adds up over all rows, or refuse rows that cannot be learnt."""
+        """Return the result of `measure` for all rows, or refuse rows that cannot be learnt."""
 
 
 class Measured:
-    """Sums and maxima of the rows of a run: over one block, or over all of them.
+    """Sums and maxima of the rows of a run, over one block or over all blocks.
 
     Attributes
     ----------
     weight, squares : float
         Sums of c and of c y^2.
     counted : int
-        Rows with weight.
+        The number of rows of positive weight.
     x2, xinf, largest : float
         The largest |x|_2^2, |x|_inf and |y| of these rows.
     """
@@ -71,24 +71,24 @@ class Measured:
         return Measured(sums, np.maximum(self.maxima, other.maxima))
 
     def known_by(self, ordered: bool = True) -> tuple[float, ...]:
-        """Return the sums by which the rows are known again: how many they are, and sums of values and of targets.
+        """Return the sums that identify the rows: their number, and sums of values and of targets.
 
         Parameters
         ----------
         ordered : bool, default True
-            Whether they are known in this order, each counting as often as its number says, or in any.
+            Whether the sums depend on the order of the rows: each row is then multiplied by its number.
         """
         return float(self.counted), *map(float, self.sums[IN_ORDER if ordered else IN_ANY])
 
     def checked(self) -> Measured:
-        """Return the same, or refuse rows of which none counts."""
+        """Return the same, or refuse rows that all have weight 0."""
         if not self.counted:
             raise ValueError("all weights are zero: there is nothing to learn")
         return self
 
 
 def measure(data: Data, kind: str, names: Sequence[Any] | None = None) -> Measured:
-    """Check rows, targets of a kind and weights, and add up what a fit needs to know of them."""
+    """Check rows, targets of a kind and weights, and compute the sums and maxima that a fit needs."""
     check_targets(kind, data.y)
     check_weights(data.c, idle=True)
     along = np.sin(np.arange(1.0, data.width + 1.0))  # any vector, so that the order of columns counts
@@ -106,19 +106,20 @@ def same_rows(known: tuple[float, ...], found: tuple[float, ...]) -> tuple[bool,
 
 
 def joined(known: tuple[float, ...], found: tuple[float, ...]) -> tuple[float, ...]:
-    """Return what the rows of a model are known by that goes on with rows: theirs, if it knew no others before."""
+    """Return the sums that identify the rows of a model that continues: `found` if it had none, otherwise `known`, or
+    `OTHER_ROWS` if the two differ."""
     return found if not known else known if all(same_rows(known, found)) else OTHER_ROWS
 
 
 def check_known(known: tuple[float, ...], found: tuple[float, ...], ordered: bool = True) -> None:
-    """Raise a MismatchError unless rows are those that a model learnt, saying in which part they differ.
+    """Raise a MismatchError unless rows are those that a model learnt; the message says in which part they differ.
 
     Parameters
     ----------
     known : tuple of three numbers, or empty
-        What the model knows its rows by; nothing, where it is from a file of an earlier version.
+        The sums that identify the rows of the model; empty for a model from a file of an earlier version.
     found : tuple of three numbers
-        The same of the rows.
+        The same sums of the given rows.
     ordered : bool, default True
         Whether the order of the rows counts.
     """
