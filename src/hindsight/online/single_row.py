@@ -61,7 +61,7 @@ def play_dict(  # type: ignore[no-untyped-def]
     x, column, room, target, alive, kinds, cursor, items, numbers, order, table, rows, y, c, loss, update, geometry,
     rate, state, progress, z, q, top, facts, notes,
 ):  # fmt: skip
-    """Copy the dict at address x into a row and play it, unless there are more than `room` names; alive[1] counts them."""
+    """Copy the dict at address x into a row and play it, if there are at most `room` names; alive[1] counts them."""
     if alive[0] == 0:
         return NOT_PUT
     row = rows.data, rows.indices, rows.indptr
