@@ -248,11 +248,6 @@ class TrainingState:
         return all(judged_in_logs(runs[0].learner) for runs in self.runs)
 
     @property
-    def in_own_units(self) -> bool:
-        """Whether `compared_losses` are the learners' own losses."""
-        return self.in_logs if self.labels else all(in_squares(runs[0].learner) for runs in self.runs)
-
-    @property
     def constant_quantity(self) -> str:
         """The name of the loss that `best_constant` sums."""
         return "squared error" if self.labels is None else "log loss" if self.in_logs else "mistakes"
