@@ -1,10 +1,10 @@
 """The area under the ROC curve: how often a row with outcome 1 has a larger score than a row with outcome 0.
 
 The interval is that of DeLong, DeLong and Clarke-Pearson (1988) on the scale of the logit, which keeps it in (0, 1).
-The *placement* of a row is the part of the rows of the other outcome that it is ordered rightly against, and the area
-is the mean of the placements of either outcome. Where they do not vary (as where all pairs are right), or an outcome
-has fewer than 30 rows, that variance says little, and the score interval of Newcombe (2006, method 5) is given, with
-the variance of Hanley and McNeil (1982).
+The *placement* of a row is the fraction of the rows of the other outcome relative to which it is ordered correctly, and
+the area is the mean of the placements of either outcome. If the placements do not vary (for example because all pairs
+are ordered correctly), or an outcome has fewer than 30 rows, their variance is not informative. The score interval of
+Newcombe (2006, method 5) is then used, with the variance of Hanley and McNeil (1982).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Auc(NamedTuple):
     Attributes
     ----------
     value : float
-        The area; NaN where one of the outcomes does not occur.
+        The area; NaN if one of the outcomes does not occur.
     low, high : float
         The interval.
     level : float
-        Its confidence.
+        Its confidence level.
     """
 
     value: float
@@ -40,7 +40,7 @@ class Auc(NamedTuple):
 
 
 class Placements(NamedTuple):
-    """An area, what each row adds to its error, and the effective number of rows of each outcome."""
+    """An area, the influence of each row on it, and the effective number of rows of each outcome."""
 
     value: float
     influence: np.ndarray
@@ -49,7 +49,7 @@ class Placements(NamedTuple):
 
     @property
     def varied(self) -> bool:
-        """Whether the influences tell the variance of the area."""
+        """Whether the influences give the variance of the area."""
         return min(self.ones, self.zeros) >= FEW and bool(self.influence.any())
 
 
@@ -65,12 +65,12 @@ def auc(outcomes: Any, scores: Any, weight: Any = None, *, level: float = LEVEL)
     weight : array-like of shape (n_rows,) or None, default None
         Importance of each row; None is 1.
     level : float, default 0.95
-        The confidence of the interval; between 0 and 1.
+        The confidence level of the interval, between 0 and 1.
 
     Returns
     -------
     Auc
-        The area and its interval, NaN where one of the outcomes has no weight.
+        The area and its interval; NaN if one of the outcomes has no weight.
 
     References
     ----------
@@ -90,7 +90,7 @@ def auc(outcomes: Any, scores: Any, weight: Any = None, *, level: float = LEVEL)
 
 
 def placements(ones: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> Placements | None:
-    """The area and the influence of each row on it; None where one of the outcomes has no weight.
+    """The area and the influence of each row on it; None if one of the outcomes has no weight.
 
     Parameters
     ----------
@@ -131,8 +131,9 @@ def interval(found: Placements | None, level: float = LEVEL) -> Auc:
 def mean_auc(found: list[Placements | None], level: float = LEVEL) -> Auc:
     """The mean of the areas of several classes, each against the rest over the same rows.
 
-    Its interval is from the mean of what each row adds to the error of each, so that the areas may depend on each
-    other. Where that of one area is not from these, it reaches from the mean of the lower ends to that of the upper.
+    The interval uses the mean influence of each row over the areas, so the areas may be dependent. If the interval of
+    one of the areas is not based on influences, the result reaches from the mean of the lower ends to the mean of the
+    upper ends.
     """
     known = [each for each in found if each is not None]
     if not known:
@@ -154,7 +155,7 @@ def logit_interval(value: float, deviation: float, level: float) -> tuple[float,
 
 
 def score_interval(value: float, ones: float, zeros: float, level: float) -> tuple[float, float]:
-    """All areas from which the value found is at most so many of *their* standard deviations away."""
+    """All areas whose distance from the observed value is at most a number of *their* standard deviations."""
     from scipy.optimize import brentq
     from scipy.special import ndtri
 

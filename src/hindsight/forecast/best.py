@@ -1,4 +1,4 @@
-"""Who may be the best of K forecasters: a set that holds the best ones, at every time, with probability 1 - alpha."""
+"""Which of K forecasters may be the best: a set that contains them at every time with probability 1 - alpha."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 
 
 def against_each(log_first: np.ndarray, log_second: np.ndarray, pairs: list[tuple[int, int]], count: int) -> Any:
-    """ln e against "forecaster i is among the best": the mean over the others of the evidence that they are better.
+    """ln of the e-value against "forecaster i is among the best": the mean over the others of the e-values that they
+    are better.
 
     Parameters
     ----------
     log_first, log_second : ndarray of shape (..., n_pairs)
-        ln e for "the first is better" and for "the second is better" of each pair.
+        ln of the e-values for "the first is better" and for "the second is better" of each pair.
     pairs : list of (int, int)
         The pairs by the indices of their forecasters.
     count : int
@@ -33,10 +34,11 @@ def against_each(log_first: np.ndarray, log_second: np.ndarray, pairs: list[tupl
 
 
 def closed(log_e: np.ndarray) -> np.ndarray:
-    """ln of e-values after closure: reject those of at least 1/alpha, and no true one is rejected, but with alpha.
+    """ln of the e-values after closure: rejecting those of at least 1/alpha rejects a true hypothesis with probability
+    at most alpha.
 
-    The hypothesis i is rejected with every intersection that holds it, each tested by the mean of its e-values; for a
-    given number of hypotheses the least mean is that of i and of the smallest others.
+    Hypothesis i is rejected if every intersection that contains it is, where each intersection is tested by the mean of
+    its e-values. For a given number of hypotheses the smallest mean is that of i and the smallest others.
 
     Parameters
     ----------

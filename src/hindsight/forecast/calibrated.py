@@ -1,17 +1,18 @@
-"""A test of calibration that can be watched: an e-process against "this forecaster is calibrated".
+"""A sequential test of calibration: an e-process against "this forecaster is calibrated".
 
 Calibrated means E[y | past] = h in every round, or for a quantile P(y < h | past) <= quantile <= P(y <= h | past). If
-that is so, each of these bets is fair or worse, and so is what multiplies a stake by all of them in turn:
+the forecaster is calibrated, each of the following bets is fair or unfavourable, and so is betting a stake on them
+repeatedly:
 
     by recalibration     1 + f (q - h)(y - h)/((high - h)(h - low)),  f = 1, 1/2, 1/4, 1/16
     all too low or high  1 + s (y - h)/(high - low),  s = 1, 1/2, 1/4, 1/8, 1/16 and their negatives
     not extreme enough   the same times (2 h - low - high)/(high - low)
 
-where q is the isotonic recalibration of h, learnt from earlier rows alone, and the outcomes lie in [low, high]; for
+where q is the isotonic recalibration of h, learnt only from earlier rows, and the outcomes lie in [low, high]; for
 outcomes 0 and 1 and f = 1 the first is the ratio of the probabilities that q and h gave to the outcome. The e-value is
 a weighted mean of the products. For a quantile the outcome is whether y lies below h, and its probability the quantile.
-For classes it is the mean over the classes, each against the rest; for forecasts made several rounds ahead the largest
-of the interleaved streams, divided by their number. Proofs are in docs/theory.md#scoring.
+For classes the e-value is the mean over the classes, each against the rest; for forecasts made several rounds ahead it
+is the largest one of the interleaved streams, divided by their number. Proofs are in docs/theory.md#scoring.
 """
 
 from __future__ import annotations
@@ -56,17 +57,18 @@ class CalibrationTest:
     Attributes
     ----------
     rounds : ndarray of int
-        Numbers of rounds: 1, 2, 3, ..., later at ever longer steps, where the e-value was largest, and the last.
+        Numbers of rounds: 1, 2, 3, ..., with increasing steps later, the round with the largest e-value, and the last
+        round.
     log_e : ndarray
-        ln of the e-value after so many rounds.
+        ln of the e-value after these rounds.
     evidence : Evidence
         The e-value now, the largest so far over all rounds, and the p-value that holds at every time. Once the e-value
-        has reached 1/0.05, the line of the chart, calibration is refuted for good, and the words are those of the
-        largest; until then they are those of the e-value now.
+        has reached 1/0.05, the dashed line of the chart, calibration is rejected for good and the words describe the
+        largest e-value; until then they describe the current one.
     alternative : str
-        What it bets on, in words.
+        The alternative that the test bets on, in words.
     assumptions : tuple of Assumption
-        What it needs, and whether it was met.
+        The assumptions of the test, and whether they were met.
     """
 
     rounds: np.ndarray
@@ -89,7 +91,7 @@ class CalibrationTest:
         return "\n".join(self.lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the path as plain numbers and strings, for JSON; None is infinite."""
+        """Everything except the path as plain numbers and strings, for JSON; infinite values are None."""
         needs = [{"text": need.text, "met": need.met} for need in self.assumptions]
         out = {**self.evidence._asdict(), "alternative": self.alternative, "assumptions": needs}
         return dict(_plain(out))
@@ -106,34 +108,36 @@ def calibration_test(
     classes: Sequence[Any] | None = None,
     lag: int = 1,
 ) -> CalibrationTest:
-    """Test whether a forecaster is calibrated, at every time at once.
+    """Test whether a forecaster is calibrated, with a result that is valid at every time.
 
     Parameters
     ----------
     outcomes : array-like of shape (n_rows,)
-        In the order of time. 0 and 1, or the labels of `classes`; for the quadratic, Poisson and pinball losses
-        numbers. NaN is one that is missing, whose row is left out.
+        The outcomes in temporal order: 0 and 1, the labels of `classes`, or numbers for the quadratic, Poisson and
+        pinball losses. Rows with a missing outcome (NaN) are left out.
     forecast : array-like of shape (n_rows,), or (n_rows, n_classes) with `classes`
-        The forecasts: probabilities, means, or quantiles. Each was fixed before its outcome, and after those of earlier
-        rows were known.
+        The forecasts: probabilities, means, or quantiles. Each one was fixed before its outcome and after the outcomes
+        of earlier rows were known.
     weight : array-like of shape (n_rows,) or None, default None
-        Importance of each row in recalibration, fixed before its outcome; None is 1. Every bet counts the same, and a
-        row of weight 0 is left out.
+        Weight of each row in the recalibration, fixed before its outcome; None is 1. All bets count equally, but rows
+        of weight 0 are left out.
     loss : {"square", "log", "quadratic", "poisson", "pinball"}, default "square"
-        What is forecast: a probability (square, log), a mean (quadratic, poisson) or a quantile (pinball).
+        The loss, which determines what is forecast: a probability (square, log), a mean (quadratic, poisson) or a
+        quantile (pinball).
     bounds : (float, float) or None, default None
-        Where all outcomes lie; needed for means.
+        The range of all outcomes; required for means.
     quantile : float or None, default None
-        For the pinball loss: which quantile is forecast.
+        For the pinball loss: the quantile that is forecast, between 0 and 1.
     classes : sequence or None, default None
         The labels of the classes (square and log losses), in the order of the columns of `forecast`.
     lag : int, default 1
-        How many rounds ahead forecasts were made: each knew the outcomes of the rows up to `lag` before its own.
+        How many rounds ahead forecasts were made: row t was forecast with the outcomes of the rows up to t - `lag`
+        known.
 
     Returns
     -------
     CalibrationTest
-        The e-value along the stream, and in words.
+        The e-values along the stream, and the result in words.
 
     References
     ----------
@@ -202,7 +206,7 @@ def mean_stake(made: list[tuple[np.ndarray, ...]], rows: Any) -> np.ndarray:
 
 
 def needed(score: Score, waiting: int, lag: int) -> tuple[Assumption, ...]:
-    """What the test rests on."""
+    """The assumptions of the test."""
     before = "its outcome, and knew those of earlier rows"
     if lag > 1:
         before = f"any outcome of the {lag} rows up to its own, and knew all earlier ones"
@@ -215,13 +219,13 @@ def needed(score: Score, waiting: int, lag: int) -> tuple[Assumption, ...]:
 
 
 def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What one unit on each alternative wins or loses in every round, and the weights of the products.
+    """The gain or loss of a unit stake on each alternative in every round, and the weights of the products.
 
     Returns
     -------
     by_fit, up, down, slope : ndarray of shape (n_rounds,)
-        The gains of a unit on recalibration, on "too low" and on "too high" (none is below -1), and what the stakes are
-        multiplied by for "not extreme enough". An infinite gain refutes calibration.
+        The gains of a unit stake on recalibration, on "too low" and on "too high" (none is below -1), and the factor of
+        the stakes for "not extreme enough". An infinite gain rejects calibration.
     prior : ndarray of shape (4 + 4 * 5,)
         The weights.
     """
@@ -248,9 +252,10 @@ def bets(score: Score, y: np.ndarray, h: np.ndarray, c: np.ndarray, known: np.nd
 def recalibrated(
     y: np.ndarray, h: np.ndarray, c: np.ndarray, known: np.ndarray, toward: np.ndarray, increasing: bool | str
 ) -> np.ndarray:
-    """What isotonic recalibration, learnt anew from time to time from the rows known, makes of each forecast.
+    """Each forecast after isotonic recalibration, which is refitted from time to time on the rows with known outcomes.
 
-    It is shrunk toward what calibration says, the more the fewer rows its level rests on.
+    The result is shrunk towards the forecast; the shrinkage is stronger the fewer rows the level of the fit is based
+    on.
     """
     out, a, plain = toward.copy(), FIRST, bool((c == 1.0).all())
     while a < y.size:
@@ -273,7 +278,7 @@ def recalibrated(
 def play(by_fit, up, down, slope, prior, log_e):  # type: ignore[no-untyped-def]
     """Write ln of the weighted mean of the products of all bets after each round; `prior` is overwritten.
 
-    A stake that has all but gone is given up: smaller numbers are slow, and giving up is no gain.
+    A negligible stake is set to 0: smaller numbers are slow to compute with, and giving up a stake is never a gain.
     """
     fractions, stakes = FRACTIONS.size, STAKES.size
     offset, over = 0.0, False
@@ -303,7 +308,7 @@ def play(by_fit, up, down, slope, prior, log_e):  # type: ignore[no-untyped-def]
 
 
 def _marks(count: int) -> np.ndarray:
-    """1, 2, 3, ..., later at ever longer steps, and the last."""
+    """1, 2, 3, ..., with increasing steps later, and the last."""
     marks = [min(count, 1)]
     while marks[-1] < count:
         last = marks[-1]

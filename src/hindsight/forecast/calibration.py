@@ -7,8 +7,9 @@ outcome as an uninformative forecast,
     mean loss = miscalibration - discrimination + uncertainty
 
 where miscalibration = loss(forecast) - loss(recalibrated), discrimination = loss(mean outcome) - loss(recalibrated) and
-uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan, 2021). For a
-quantile the isotonic fit is that of the quantile, and the uninformative forecast the quantile of all outcomes.
+uncertainty = loss(mean outcome); the first two are never negative (Dimitriadis, Gneiting and Jordan, 2021). For
+quantile forecasts, the isotonic fit is an isotonic quantile regression, and the uninformative forecast is the quantile
+of all outcomes.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ KINDS = ("consistency", "confidence")
 
 
 class Band(NamedTuple):
-    """A band for a reliability diagram: where a fraction `level` of resampled fits lies, pointwise.
+    """A band for a reliability diagram that contains a fraction `level` of resampled fits, pointwise.
 
-    A consistency band is where the recalibrated forecast of a calibrated forecaster would lie: leaving it is evidence
-    of miscalibration. A confidence band is where it lies when outcomes are drawn from the recalibrated forecast itself;
-    its level is reached for many rounds and not exactly for few.
+    A consistency band shows where the recalibrated forecast of a calibrated forecaster would lie: leaving it is
+    evidence of miscalibration. A confidence band resamples outcomes from the recalibrated forecast itself; its level
+    holds asymptotically, and only approximately for few rounds.
 
     Attributes
     ----------
     kind : str
         "consistency" or "confidence".
     level : float
-        Fraction of the fits inside, at each forecast.
+        Fraction of the fits inside the band at each forecast.
     resamples : int
         Number of fits.
     seed : int
@@ -52,7 +53,7 @@ class Band(NamedTuple):
     at : ndarray
         The forecasts at which the band was computed, ascending.
     low, high : ndarray
-        The band there.
+        The lower and upper ends of the band there.
     """
 
     kind: str
@@ -81,16 +82,16 @@ class Reliability:
     miscalibration, discrimination, uncertainty : float
         The three terms.
     mean : float
-        The best constant forecast: the mean outcome, or for a quantile that of the outcomes.
+        The best constant forecast: the mean outcome, or the quantile of the outcomes.
     recalibrated : ndarray of shape (n_rows,)
         The recalibrated forecast of each row.
     pools : Pools
-        The levels of the fit: from `pools.left` to `pools.right` in forecasts the mean outcome (or the quantile of the
+        The levels of the fit: for forecasts from `pools.left` to `pools.right` the mean outcome (or the quantile of the
         outcomes) is `pools.value`.
     forecast : ndarray of shape (n_rows,)
         The forecasts as given.
     weight : ndarray of shape (n_rows,) or None
-        The weights as given; None where every row counts 1.
+        The weights as given; None if all are 1.
     """
 
     loss: str
@@ -112,9 +113,10 @@ class Reliability:
         Parameters
         ----------
         kind : {"consistency", "confidence"}, default "consistency"
-            Draw outcomes with the forecasts as probabilities, or with the recalibrated forecasts.
+            Draw outcomes with the forecasts ("consistency") or the recalibrated forecasts ("confidence") as
+            probabilities.
         level : float, default 0.9
-            Fraction of the fits inside, at each forecast; between 0 and 1.
+            Fraction of the fits inside the band at each forecast, between 0 and 1.
         resamples : int, default 1000
             Number of times that outcomes are drawn.
         seed : int, default 0
@@ -128,7 +130,7 @@ class Reliability:
         Raises
         ------
         ValueError
-            For losses of numbers, which have no known distribution.
+            For losses of numeric outcomes, whose distribution is not known.
         """
         choice("kind", kind, KINDS)
         if self.loss in NUMERIC:
@@ -165,7 +167,7 @@ class Reliability:
         return "\n".join(self.lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """The decomposition and the levels as plain numbers, for JSON; None is infinite."""
+        """The decomposition and the levels as plain numbers, for JSON; infinite values are None."""
         numbers = ("score", "miscalibration", "discrimination", "uncertainty", "mean")
         levels = {k: getattr(self.pools, k).tolist() for k in ("left", "right", "value", "weight", "count")}
         out = {
@@ -188,14 +190,14 @@ def reliability(
     Parameters
     ----------
     outcomes : array-like of shape (n_rows,)
-        0 and 1; for the quadratic, Poisson and pinball losses numbers. NaN is an outcome that is missing: its row is
-        not scored.
+        The outcomes: 0 and 1, or numbers for the quadratic, Poisson and pinball losses. Rows with a missing outcome
+        (NaN) are not scored.
     forecast : array-like of shape (n_rows,)
         The forecasts.
     weight : array-like of shape (n_rows,) or None, default None
         Importance of each row; None is 1.
     loss : {"square", "log", "quadratic", "poisson", "pinball"}, default "square"
-        As in `Score`. A log or Poisson loss may be infinite, and the miscalibration with it.
+        As in `Score`. If a log or Poisson loss is infinite, so is the miscalibration.
     quantile : float or None, default None
         For the pinball loss: which quantile is forecast.
 
@@ -240,7 +242,7 @@ def reliability(
 
 
 def without_missing(y: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Rows without an outcome as rows of weight 0, and how many of them had a weight."""
+    """Rows without an outcome as rows of weight 0, and how many of them had a positive weight."""
     missing = np.isnan(y)
     if not missing.any():
         return y, c, 0

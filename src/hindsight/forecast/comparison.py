@@ -1,4 +1,4 @@
-"""Which forecaster is closer to the truth: differences of mean losses, with intervals for their estimand.
+"""Which forecaster is closer to the truth: differences of mean losses, with confidence intervals.
 
 The estimand after t rounds is (1/t) Sigma E[difference_i | past], or with weights c the weighted mean of the same. For
 the square loss that is exactly the difference of the mean squared distances to the unknown p, for the quadratic loss to
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Finding(enum.Enum):
-    """What the data says about two forecasters."""
+    """The conclusion about two forecasters."""
 
     CLOSER = "CLOSER"  # the interval excludes 0
     UNDECIDED = "UNDECIDED"  # the interval contains 0
@@ -41,18 +41,18 @@ class Finding(enum.Enum):
 
 
 class Path(NamedTuple):
-    """One pair along the stream: the mean difference so far, its confidence sequence, and the evidence.
+    """The comparison of a pair along the stream: the mean difference so far, its confidence sequence, and the evidence.
 
     Attributes
     ----------
     rounds : ndarray of int
         Numbers of rounds.
     difference : ndarray
-        Mean difference after so many rounds.
+        Mean difference after these rounds.
     low, high : ndarray
-        The confidence sequence there; NaN where there is none.
+        The confidence sequence after these rounds; NaN if there is none.
     log_first, log_second : ndarray
-        ln of the e-values for "the first is better" and for "the second is better"; NaN where there are none.
+        ln of the e-values for "the first is better" and for "the second is better"; NaN if there are none.
     """
 
     rounds: np.ndarray
@@ -67,8 +67,8 @@ class Path(NamedTuple):
 class Pair:
     """Two forecasters compared.
 
-    Each interval holds for all pairs at once with probability 1 - alpha; `finding` rests on the one that was asked for
-    in advance. They are None where a difference has no known range.
+    Each kind of interval holds for all pairs simultaneously with probability 1 - alpha; `finding` uses the kind chosen
+    in advance. The intervals are None if a difference has no known range.
 
     Attributes
     ----------
@@ -77,15 +77,15 @@ class Pair:
     difference : float
         Mean loss of the first minus that of the second.
     fixed : Intervals or None
-        At a number of rounds fixed in advance.
+        The intervals at a number of rounds fixed in advance.
     anytime : Intervals or None
-        Confidence sequences, at every time at once.
+        The confidence sequences, which are valid at every time.
     finding : Finding
         CLOSER, UNDECIDED, IDENTICAL or VOID.
     words : str
         The finding as a sentence.
     first_better, second_better : Evidence or None
-        The evidence that one is better than the other, of this pair by itself.
+        The evidence that one is better than the other, without adjustment for other pairs.
     """
 
     first: str
@@ -100,7 +100,7 @@ class Pair:
 
     @property
     def evidence(self) -> str:
-        """The evidence for the one with the smaller mean loss, as a sentence; empty where there is none."""
+        """The evidence for the forecaster with the smaller mean loss, as a sentence; empty if there is none."""
         if self.first_better is None or self.second_better is None or self.finding is Finding.IDENTICAL:
             return ""
         ahead = self.difference <= 0.0
@@ -111,15 +111,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Choice:
-    """The forecaster with the least mean loss among K, and how far it may be from the best.
+    """The forecaster with the smallest mean loss among K, and how far it may be from the best.
 
     Attributes
     ----------
     best : str
         Name of the forecaster.
     within : float
-        With probability 1 - alpha its estimand is at most this far from the best of the K, by the intervals that
-        findings rest on; NaN where one of them is missing.
+        With probability 1 - alpha its expected mean loss exceeds that of the best of the K by at most this, according
+        to the intervals used for the findings; NaN if one of them is missing.
     words : str
         The same as a sentence.
     """
@@ -135,12 +135,13 @@ class BestSet(NamedTuple):
     Attributes
     ----------
     by_intervals : tuple of str
-        Those to which no other was found to be closer to the truth.
+        Forecasters for which no other was found to be closer to the truth.
     by_evidence : tuple of str
-        The sequential model confidence set: those whose e-value against being among the best, after closure, has never
-        reached 1/alpha. With probability 1 - alpha no forecaster that is among the best at every time is ever left out.
+        The sequential model confidence set: forecasters whose e-value against being among the best, after closure, has
+        never reached 1/alpha. With probability 1 - alpha no forecaster that is among the best at every time is ever
+        excluded.
     log_e : dict of str to float
-        ln of those e-values now.
+        ln of the current values of these e-values.
     """
 
     by_intervals: tuple[str, ...]
@@ -161,15 +162,15 @@ class Comparison:
     rounds : int
         Number of rows with an outcome and a weight above 0.
     waiting : int
-        Number of rows that were forecast and have no outcome yet.
+        Number of rows that were forecast but have no outcome yet.
     weight : float
         The sum of the weights of the rounds.
     alpha : float
-        All intervals of one kind hold at once with probability 1 - alpha.
+        All intervals of one kind hold simultaneously with probability 1 - alpha.
     by : str
-        The kind of interval that findings rest on: "mixture", "ranges" or "bernstein".
+        The kind of interval used for the findings: "mixture", "ranges" or "bernstein".
     anytime : bool
-        Whether findings rest on a confidence sequence.
+        Whether the findings use a confidence sequence.
     horizon : float
         The number of rounds that intervals, confidence sequences and e-processes are tuned for.
     means : dict of str to float
@@ -177,13 +178,13 @@ class Comparison:
     pairs : tuple of Pair
         All pairs.
     choice : Choice
-        The forecaster with the least mean loss.
+        The forecaster with the smallest mean loss.
     best : BestSet or None
-        Which forecasters may be the best; None where a difference has no known range.
+        Which forecasters may be the best; None if a difference has no known range.
     assumptions : tuple of Assumption
-        What the intervals need, and whether it was met.
+        The assumptions of the intervals, and whether they were met.
     sequence : Promise
-        What the confidence sequences rest on.
+        The error probability, horizon and lag of the confidence sequences.
     points : tuple of Totals
         The sums along the stream.
     """
@@ -216,7 +217,7 @@ class Comparison:
         Returns
         -------
         Path
-            After 1, 2, 3, ... rounds, later at ever longer steps.
+            The path after 1, 2, 3, ... rounds, with increasing steps later.
         """
         at = stacked(self.points)
         one = at._replace(pairs=at.pairs[..., pair, None, :], reach=at.reach[..., pair, None, :])
@@ -243,7 +244,7 @@ class Comparison:
         return "\n".join(self.lines())
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the paths as plain numbers, strings, lists and None (undefined, or infinite), for JSON."""
+        """Everything except the paths as plain numbers, strings, lists and None (undefined or infinite), for JSON."""
 
         def plain(found: Any) -> Any:
             return None if found is None else found._asdict()
@@ -291,36 +292,37 @@ def compare(
     Parameters
     ----------
     outcomes : array-like of shape (n_rounds,)
-        0 and 1, the labels of `classes`, or numbers, as the loss wants them. NaN is an outcome that is missing: its row
-        is counted and not scored.
+        The outcomes: 0 and 1, the labels of `classes`, or numbers, depending on the loss. Rows with a missing outcome
+        (NaN) are counted but not scored.
     forecasts : mapping, dataframe, array-like of shape (n_rounds, n_forecasters) or list of columns
         At least two forecasters, one column each. Each forecast was fixed before its outcome. With `classes`, or for
         intervals, a forecast is a row of numbers: a 2-D array under its name, or columns ``A:rain``, ``A:sun``, or
         ``A:low``, ``A:high``.
     weight : array-like of shape (n_rounds,) or None, default None
-        Importance of each row, fixed before its outcome; None is 1.
+        Weight of each row, fixed before its outcome; None is 1.
     loss : {"square", "log", "quadratic", "poisson", "pinball", "winkler"}, default "square"
         As in `Score`.
     bounds : (float, float) or None, default None
-        All outcomes, if they are numbers, lie between these. Without them the finding is VOID for the quadratic and
-        Poisson losses.
+        Bounds on all outcomes, if they are numbers. Without bounds the finding is VOID for the quadratic and Poisson
+        losses.
     quantile, coverage : float or None, default None
-        Which quantile is forecast (pinball), and the probability that intervals are to hold (Winkler).
+        The quantile that is forecast (pinball), and the nominal coverage of the forecast intervals (Winkler).
     classes : sequence or None, default None
         The labels of the classes (square and log losses).
     alpha : float, default 0.05
-        All intervals of one kind hold at once with probability 1 - alpha.
+        All intervals of one kind hold simultaneously with probability 1 - alpha.
     anytime : bool, default False
-        Let findings rest on the confidence sequence, valid at every time and so under any stopping rule; otherwise on
-        the interval at this number of rounds, valid if it was fixed in advance.
+        Whether the findings use the confidence sequence, which is valid at every time and under any stopping rule.
+        Otherwise they use the interval at the current number of rounds, which is valid if that number was fixed in
+        advance.
     by : {"mixture", "ranges", "bernstein"}, default "mixture"
-        The kind of interval that findings rest on, chosen in advance; see `Intervals`.
+        The kind of interval used for the findings, chosen in advance; see `Intervals`.
     horizon : float or None, default None
         The number of rounds for which intervals, confidence sequences and e-processes are tuned, chosen in advance.
-        They hold at every number of rounds, and are a little wider far from this one. None is 1,000.
+        They are valid at every number of rounds, but wider at numbers far from this one. None is 1,000.
     lag : int, default 1
-        How many rounds ahead forecasts were made. The `lag` interleaved streams make one test of what the forecasters
-        lose in all rounds together.
+        How many rounds ahead forecasts were made. The `lag` interleaved streams are combined into one test of the mean
+        losses over all rounds.
 
     Returns
     -------
@@ -437,7 +439,7 @@ def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndar
 def verdict(
     first: str, second: str, difference: float, interval: Interval | None, identical: bool, void: str, when: str
 ) -> tuple[Finding, str]:
-    """The finding of a pair, and a sentence that names the better one first, with a positive difference."""
+    """The finding of a pair, and a sentence that names the better forecaster first, with a positive difference."""
     if identical:
         return Finding.IDENTICAL, f"{first} and {second} gave the same forecasts: the difference is exactly 0"
     if interval is None:
@@ -454,7 +456,7 @@ def verdict(
 
 
 def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, alpha: float) -> Choice:
-    """The forecaster with the least mean loss (the first of several), and how far it may be from the best."""
+    """The forecaster with the smallest mean loss (the first in case of ties), and how far it may be from the best."""
     best, within = min(means, key=means.__getitem__), 0.0
     for pair in pairs:
         if best in (pair.first, pair.second):

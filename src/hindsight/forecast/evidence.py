@@ -1,7 +1,8 @@
 """Evidence that one forecaster is better than another: e-processes, and p-values that hold at every time.
 
-Against "A is not better than B": the mixture of docs/theory.md#scoring at s = -Sigma c d, with d the loss of A minus
-that of B. While the mean of E[d | past] is not below 0, that is at most a supermartingale that starts at 1.
+The e-process against "A is not better than B" is the mixture of docs/theory.md#scoring at s = -Sigma c d, where d is
+the loss of A minus the loss of B. While the mean of E[d | past] is not below 0, it is bounded by a supermartingale that
+starts at 1.
 """
 
 from __future__ import annotations
@@ -25,15 +26,16 @@ class Evidence(NamedTuple):
     Attributes
     ----------
     log_e : float
-        Natural logarithm of the e-value now. Its expectation, at any stopping time, is at most 1 if there is nothing to
-        find: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game. For forecasts made several
-        rounds ahead that is so at times fixed in advance, and ever reaching 20 has probability 1/20 at most, as always.
+        Natural logarithm of the current e-value. Under the null hypothesis the expectation of an e-value at any
+        stopping time is at most 1: an e-value of 20 is as surprising as multiplying a stake by 20 in a fair game. For
+        forecasts made several rounds ahead this holds at times fixed in advance; the probability of ever reaching 20 is
+        at most 1/20 in all cases.
     log_sup : float
-        The largest so far, over the points of the path.
+        The largest value of `log_e` so far, over the points of the path.
     p : float
         The p-value min(1, 1 / largest e-value so far), valid at every time.
     words : str
-        How strong the evidence is.
+        The strength of the evidence in words.
     """
 
     log_e: float
@@ -43,28 +45,28 @@ class Evidence(NamedTuple):
 
     @property
     def size(self) -> str:
-        """The e-value now, the largest so far where that is another, and the p-value."""
+        """The current e-value, the largest so far if different, and the p-value."""
         now, most = shown(self.log_e), shown(self.log_sup)
         return f"e = {now}{'' if now == most else f', {most} at its largest'}, p = {self.p:.3g} at every time"
 
 
 def log_e_values(at: Totals, horizon: float, lag: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """ln e for "the first is better" and for "the second is better", of each pair.
+    """ln of the e-values for "the first is better" and for "the second is better", of each pair.
 
     Parameters
     ----------
     at : Totals
-        Sums whose arrays may have further axes in front.
+        The sums; their arrays may have additional leading axes.
     horizon : float
-        The number of rounds that the mixtures are tuned for, fixed in advance.
+        The number of rounds for which the mixtures are tuned, fixed in advance.
     lag : int, default 1
-        How many rounds ahead forecasts were made. The e-value of the interleaved streams together is divided by their
-        number, so that ever reaching a level is as rare as for one stream.
+        How many rounds ahead forecasts were made. The combined e-value of the interleaved streams is divided by their
+        number, so that the probability of ever reaching a level is bounded as for one stream.
 
     Returns
     -------
     first, second : ndarray
-        Of the shape of ``at.first``; -ln(lag) where a pair has never differed.
+        Arrays of the shape of ``at.first``; -ln(lag) for pairs that have never differed.
     """
     differ, tuned = at.first > 0.0, max(1.0, horizon / lag)
     total = at.differences / (lag * np.where(differ, at.first, 1.0))
@@ -80,7 +82,7 @@ def evidence(path: np.ndarray) -> Evidence:
 
 
 def grade(log_e: float) -> str:
-    """How strong an e-value is, in Jeffreys' words.
+    """The strength of an e-value in words, on Jeffreys' scale.
 
     Examples
     --------
@@ -91,7 +93,7 @@ def grade(log_e: float) -> str:
 
 
 def shown(log_e: float) -> str:
-    """An e-value for people, also where it is too large for a float.
+    """An e-value as text, even if it is too large for a float.
 
     Examples
     --------

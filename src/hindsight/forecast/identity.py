@@ -1,4 +1,4 @@
-"""The identity behind scoring, checked where the truth is known: E[(h - p)^2] = E[(h - y)^2] - E[(p - y)^2]."""
+"""The identity behind scoring, checked on data with known probabilities: E[(h - p)^2] = E[(h - y)^2] - E[(p - y)^2]."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ class Identity:
     loss : float
         Mean of (h - y)^2, the loss.
     intrinsic : float
-        Mean of (p - y)^2, the intrinsic randomness, the same for every h.
+        Mean of (p - y)^2, the intrinsic randomness, which is the same for every h.
     expected_loss, expected_intrinsic : float
-        The same two in expectation over y given p; `distance` is their difference.
+        The expectations of these two over y given p; `distance` is their difference.
     gap : float
         loss - intrinsic - distance, which is 0 in expectation.
     half_width : float
-        |gap| is at most this with probability 1 - alpha if p is the truth, and h and p were fixed in advance.
+        |gap| is at most this with probability 1 - alpha if p is the true probability, and h and p were fixed in
+        advance.
     alpha : float
-        The probability with which `half_width` may be exceeded.
+        The probability that |gap| exceeds `half_width`.
     holds : bool
         Whether |gap| is at most `half_width`.
     """
@@ -77,7 +78,7 @@ def identity(outcomes: Any, forecast: Any, p: Any, weight: Any = None, *, alpha:
     weight : array-like of shape (n_rounds,) or None, default None
         Importance of each row; None is 1.
     alpha : float, default 0.05
-        The probability, between 0 and 1, with which `Identity.half_width` may be exceeded.
+        The probability, between 0 and 1, that |gap| exceeds `Identity.half_width`.
 
     Returns
     -------

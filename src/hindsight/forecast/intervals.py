@@ -1,10 +1,10 @@
-"""Intervals for the estimand of each pair, from the sums of a stream: three kinds, at one time and at every time.
+"""Confidence intervals for each pair, from the sums of a stream: three kinds, at a fixed time and at every time.
 
-Hoeffding's interval at one time is narrower than the normal mixture, which holds at every time, and assumes for it that
-forecasts do not react to outcomes. The other two kinds assume nothing of the sort, and are the same at one time and at
-every time: forecasters who agree from some moment on keep the difference of their losses where it is, so that what
-holds at one time for all forecasters holds at every moment at which they may stop. Forecasts that are made several
-rounds ahead cannot react so soon, and have narrower intervals at one time.
+Hoeffding's interval at a fixed time is narrower than the normal mixture, which holds at every time, but it assumes that
+forecasts do not react to outcomes. The other two kinds do not assume this, and are the same at a fixed time and at
+every time. The reason: forecasters who agree from some moment on freeze the difference of their losses, so an interval
+that holds at a fixed time for all forecasters holds at every moment at which they may do so. Forecasts that are made
+several rounds ahead cannot react so soon, and have narrower intervals at a fixed time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Interval(NamedTuple):
     Attributes
     ----------
     low, high : float
-        Its ends.
+        The ends of the interval.
     """
 
     low: float
@@ -36,16 +36,17 @@ class Interval(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Intervals of three kinds, of which one is chosen in advance.
+    """Intervals of three kinds, one of which is chosen in advance.
 
     Attributes
     ----------
     mixture : Interval
-        By the mean of the supermartingales of the other two: nearly as narrow as the narrower one.
+        Based on the mean of the supermartingales of the other two kinds: nearly as narrow as the narrower one.
     ranges : Interval
-        By the ranges of the differences alone: Hoeffding's interval at one time, a normal mixture at every time.
+        Based only on the ranges of the differences: Hoeffding's interval at a fixed time, a normal mixture at every
+        time.
     bernstein : Interval
-        Empirical Bernstein: narrow where differences are far from the ends of their ranges, as for rare events.
+        Empirical Bernstein: narrow if differences are far from the ends of their ranges, as for rare events.
     """
 
     mixture: Interval
@@ -54,16 +55,16 @@ class Intervals(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """What intervals rest on.
+    """The parameters of intervals.
 
     Attributes
     ----------
     alpha : float
         The probability of an error for one pair.
     horizon : float
-        The number of rounds that they are tuned for.
+        The number of rounds for which they are tuned.
     anytime : bool
-        Whether they hold at every time at once.
+        Whether they hold at every time.
     lag : int, default 1
         How many rounds ahead forecasts were made.
     """
@@ -86,7 +87,7 @@ class Promise(NamedTuple):
         Returns
         -------
         low, high : ndarray of shape (..., n_pairs)
-            The ends, cut to where every mean of expected differences must lie.
+            The ends, clipped to the range of possible means of expected differences.
         """
         below, above = (self._reach(at, kind, upper) for upper in (True, False))
         weight = np.asarray(at.weight)[..., None]
@@ -113,6 +114,6 @@ class Promise(NamedTuple):
 
 
 def stacked(points: Sequence[Totals]) -> Totals:
-    """Sums of several times as one, with one axis more."""
+    """The sums at several times stacked along an additional axis."""
     fields: list[Any] = [np.array(each) for each in zip(*points, strict=True)]
     return Totals(*fields)

@@ -1,4 +1,4 @@
-"""Learners compared as forecasters, by their progressive predictions, each made before its row was learnt."""
+"""Comparison of learners as forecasters, by their progressive predictions, each made before its row was learnt."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Predict each row before learning it, in one pass.
 
-    A regressor predicts its mean. A classifier of two classes predicts the probability of ``classes_[1]`` where its
-    loss gives one (logistic), otherwise 1 or 0 as its margin is positive or not; the square loss then counts mistakes.
+    A regressor predicts its mean. A binary classifier predicts the probability of ``classes_[1]`` if its loss gives one
+    (logistic), otherwise 1 or 0 by the sign of its margin; the square loss then counts mistakes.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
     Raises
     ------
     ValueError
-        If the model makes several passes, keeps no margins, or has more than two classes.
+        If the model makes several passes, does not keep margins, or has more than two classes.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def progressive(model: Any, X: Any, y: Any, weight: Any = None) -> tuple[np.ndar
 def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = None, **options: Any) -> Comparison:
     """Compare learners on one stream by their predictions of each row before they learn it.
 
-    Such predictions are fixed before their outcomes, so the intervals of `compare` hold for them.
+    These predictions are fixed before their outcomes, so the intervals of `compare` are valid for them.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def compare_learners(models: Mapping[str, Any], X: Any, y: Any, weight: Any = No
     X, y, weight
         As in `progressive`.
     **options
-        Those of `compare`. Regressors use the quadratic loss and need `bounds` for a verdict.
+        Options of `compare`. Regressors use the quadratic loss and need `bounds` for a finding.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Isotonic regression of a quantile: the nondecreasing function of the forecast with the least mean pinball loss.
 
-As for the mean, neighbours out of order are pooled, and the value of a pool is the quantile of its outcomes. Where that
-is an interval, so are the fits of least loss: the least and the largest one are found, and their middle is taken
-(Jordan, Mühlemann and Ziegel, 2022).
+As for the mean, adjacent points that violate the order are pooled, and the value of a pool is the quantile of its
+outcomes. If a quantile is not unique, neither is the optimal fit: the smallest and the largest one are computed, and
+their midpoint is used (Jordan, Mühlemann and Ziegel, 2022).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def isotonic_quantile(z: Floats, y: Floats, weight: Floats | None, level: float)
     weight : ndarray of shape (m,) or None
         Weights, at least 0 and not all 0; None is 1. The value of a point of weight 0 is interpolated.
     level : float
-        Which quantile, between 0 and 1.
+        The quantile, between 0 and 1.
 
     Returns
     -------
     fit : ndarray of shape (m,)
-        The fit in the order given.
+        The fit, in the order of the rows.
     pools : Pools
         Its levels.
 
@@ -60,7 +60,7 @@ def isotonic_quantile(z: Floats, y: Floats, weight: Floats | None, level: float)
 
 
 def quantile(y: Floats, weight: Floats | None, level: float) -> float:
-    """A quantile of outcomes: the middle of those with the least mean pinball loss.
+    """A quantile of outcomes: the midpoint of the values that minimise the mean pinball loss.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def quantile(y: Floats, weight: Floats | None, level: float) -> float:
 
 
 def fitted(y: Floats, weight: Floats | None, begins: np.ndarray, level: float) -> Floats:
-    """The middle of the least and the largest fit, for points in order of z."""
+    """The midpoint of the smallest and the largest fit, for points sorted by z."""
     values, rank = np.unique(y, return_inverse=True)
     c, mask = (np.ones(1), NONE) if weight is None else (weight, ALL)
     slack = SLACK * float(y.size if weight is None else weight.sum())

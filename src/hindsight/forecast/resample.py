@@ -33,7 +33,7 @@ def mixed(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def ones(x):  # type: ignore[no-untyped-def]
-    """The number of bits that are set."""
+    """The number of set bits."""
     x = x - ((x >> ONE) & B1)
     x = (x & B2) + ((x >> TWO) & B2)
     x = (x + (x >> FOUR)) & B4
@@ -194,7 +194,7 @@ def resampled(z: np.ndarray, p: np.ndarray, c: np.ndarray, at: np.ndarray, times
 
 
 def packed(marks: np.ndarray) -> Any:
-    """Marks as bits of 64-bit words, the first in the lowest bit."""
+    """Boolean marks packed into 64-bit words, the first in the lowest bit."""
     padded = np.zeros(-(-marks.size // 64) * 64, bool)
     padded[: marks.size] = marks
     return np.packbits(padded, bitorder="little").view(np.uint64)

@@ -1,4 +1,4 @@
-"""Losses of forecasts, round by round and in the mean, and checks of the input.
+"""Losses of forecasts, per round and on average, and checks of the input.
 
 A forecast h is fixed before its outcome y is seen. With p = E[y | past] the square loss measures the distance to p,
 although p is never seen: E[(h - y)^2] = (h - p)^2 + E[(p - y)^2], and the last term is the same for every h
@@ -27,7 +27,7 @@ SUM = 0.01  # how far from 1 the probabilities of the classes may add up, as tho
 
 @dataclass(frozen=True)
 class Score:
-    """A loss, and what must be declared for it.
+    """A loss, with the parameters that must be declared for it.
 
     Parameters
     ----------
@@ -38,16 +38,15 @@ class Score:
         "pinball" is the loss of a quantile, max(q (y - h), (q - 1) (y - h)), and "winkler" that of an interval [l, u],
         u - l + 2/(1 - coverage) times the distance of y from it.
     bounds : (float, float) or None, default None
-        Every outcome lies between these two, whatever the forecasts are. Differences of quadratic and Poisson losses
-        have no known range without them; those of pinball and Winkler losses may be narrower with them.
+        Bounds on all outcomes, whatever the forecasts are. Without them differences of quadratic and Poisson losses
+        have no known range; with them the ranges of differences of pinball and Winkler losses may be narrower.
     quantile : float or None, default None
-        For the pinball loss: which quantile is forecast, between 0 and 1.
+        For the pinball loss: the quantile that is forecast, between 0 and 1.
     coverage : float or None, default None
-        For the Winkler loss: the probability with which a calibrated interval holds the outcome, as much being left
-        out on either side.
+        For the Winkler loss: the nominal coverage of the intervals, with equal probability of missing on either side.
     classes : sequence or None, default None
-        For the square and log losses: the labels of K >= 2 classes. A forecast is then K probabilities in their order,
-        which add up to 1, or to within 0.01 of it where they were rounded; they are scored as they are.
+        For the square and log losses: the labels of K >= 2 classes. A forecast is then K probabilities in their order.
+        They must sum to 1 up to 0.01, to allow for rounding, and are scored without normalisation.
 
     References
     ----------
@@ -93,42 +92,42 @@ class Score:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the numbers that a forecast consists of; none where it is a single number."""
+        """The names of the numbers that a forecast consists of; empty if it is a single number."""
         if self.loss == "winkler":
             return ("low", "high")
         return tuple(str(label) for label in self.classes or ())
 
     @property
     def missing(self) -> str:
-        """What must still be declared for differences of losses to have a known range; empty if nothing."""
+        """The parameters that are missing for differences of losses to have a known range; empty if none."""
         if self.loss in NEEDS_BOUNDS and self.bounds is None:
             return f"{self.loss} losses are unbounded: declare bounds (low, high) of the outcomes"
         return ""
 
     @property
     def unbounded(self) -> str:
-        """Why a difference can have no known range although all was declared."""
+        """Why a difference may have no known range although everything was declared."""
         if self.loss == "poisson":
             return "a forecast of exactly 0 can have an infinite Poisson loss, so the difference has no known range"
         return "a forecast of exactly 0 or 1 can have an infinite log loss, so the difference has no known range"
 
     @property
     def ranges(self) -> str:
-        """Why each difference has a range known before its outcome, where no bounds are declared."""
+        """Why each difference has a range known before its outcome even without declared bounds."""
         if self.loss in NUMERIC:
             return f"a difference of {self.loss} losses has a range known before its outcome, whatever that is"
         which = "one of the declared classes" if self.classes else "0 or 1"
         return f"outcomes are {which}, so each difference has a range known before its outcome"
 
     def corners(self, h: np.ndarray) -> np.ndarray:
-        """Losses at outcomes among which the difference of any two forecasters has its extremes, one column each.
+        """Losses at the outcomes at which the difference of any two forecasters attains its extremes, one column each.
 
-        Up to a number that is the same for every forecaster of a row. For outcomes 0 and 1 and for classes these are
-        all the outcomes. A difference of two quadratic or Poisson losses is linear in the outcome, so its extremes are
-        at the bounds; without bounds the losses are NaN. A difference of two pinball losses is monotone in the outcome
-        and constant beyond both forecasts, so its extremes are at the bounds, or without them at both infinities. One
-        of two Winkler losses is linear between the ends of the intervals and constant beyond, so its extremes are at
-        those ends, moved into the bounds.
+        The losses are up to a constant that is the same for every forecaster of a row. For outcomes 0 and 1 and for
+        classes these are all possible outcomes. A difference of two quadratic or Poisson losses is linear in the
+        outcome, so its extremes are at the bounds; without bounds the losses are NaN. A difference of two pinball
+        losses is monotone in the outcome and constant beyond both forecasts, so its extremes are at the bounds, or
+        without them at both infinities. A difference of two Winkler losses is linear between the ends of the intervals
+        and constant beyond, so its extremes are at these ends, clipped to the bounds.
 
         Parameters
         ----------
@@ -171,8 +170,8 @@ class Score:
     def outcomes(self, values: Any, name: str = "outcome", *, missing: bool = False) -> np.ndarray:
         """Check outcomes and convert them to float64; errors name the column `name`.
 
-        Classes become their indices. With `missing` an outcome may be NaN, which stays NaN; of classes also None and
-        the empty text.
+        Classes become their indices. With `missing`, outcomes may be NaN (for classes also None or the empty string)
+        and become NaN.
         """
         y = numbers(values, name) if self.classes is None else self._indices(values, name, missing)
         known = ~np.isnan(y) if missing else True
@@ -253,9 +252,10 @@ class Score:
         Parameters
         ----------
         y : ndarray
-            The outcomes; of classes their indices.
+            The outcomes; for classes their indices.
         h : ndarray
-            The forecasts, of a shape that `y` can be broadcast to; those of several numbers have an axis more.
+            The forecasts, of a shape to which `y` can be broadcast; forecasts of several numbers have an additional
+            axis.
         """
         if self.classes is not None:
             at = np.broadcast_to(y, h.shape[:-1])[..., None].astype(np.int64)
@@ -286,7 +286,7 @@ def label_text(value: Any) -> str:
 
 
 def numbers(values: Any, name: str) -> np.ndarray:
-    """A column of numbers as float64; strings are parsed, and an error names the row of a value that is no number."""
+    """A column of numbers as float64; strings are parsed, and an error names the row of an invalid value."""
     given = np.asarray(values)
     if given.ndim != 1:
         raise ValueError(f"column {name!r} must have one dimension, got shape {given.shape}")
@@ -298,7 +298,7 @@ def numbers(values: Any, name: str) -> np.ndarray:
 
 
 def weights(values: Any, rows: int) -> np.ndarray:
-    """The weights as float64, 1 where none are given; zeros are allowed."""
+    """The weights as float64, 1 by default; zeros are allowed."""
     if values is None:
         return np.ones(rows)
     c = numbers(values, "weight")
@@ -334,7 +334,7 @@ def square_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
 
 def log_loss(outcomes: Any, forecast: Any) -> np.ndarray:
-    """The log loss of every round: -ln of the probability given to the outcome, infinite where that was 0.
+    """The log loss of every round: -ln of the probability given to the outcome; infinite if that was 0.
 
     Parameters
     ----------
@@ -359,7 +359,7 @@ def log_loss(outcomes: Any, forecast: Any) -> np.ndarray:
 
 
 def quadratic_loss(outcomes: Any, forecast: Any) -> np.ndarray:
-    """The quadratic loss (h - y)^2 of every round, for outcomes that are any numbers.
+    """The quadratic loss (h - y)^2 of every round, for numeric outcomes.
 
     Parameters
     ----------
@@ -430,7 +430,7 @@ def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "squ
     Returns
     -------
     float
-        The mean; infinite where one log loss of a row with weight is.
+        The mean; infinite if a row of positive weight has an infinite log loss.
 
     Examples
     --------
@@ -447,8 +447,8 @@ def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "squ
 def columns(forecasts: Any, names: list[str] | None = None, parts: tuple[str, ...] = ()) -> dict[str, Any]:
     """The forecasts by name, from a mapping, a dataframe, an array with one column per forecaster, or a list.
 
-    `names` are the names of the columns where they have none, and those to select where they have. A forecast of
-    several `parts` is a 2-D array under its name, or one column for each part, with names as ``A:part``.
+    `names` names the columns if they have no names, and otherwise selects columns. A forecast of several `parts` is a
+    2-D array under its name, or one column for each part with a name such as ``A:part``.
     """
     frame = nw.from_native(forecasts, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -469,7 +469,7 @@ def columns(forecasts: Any, names: list[str] | None = None, parts: tuple[str, ..
 
 
 def put_together(found: dict[str, Any], parts: tuple[str, ...]) -> dict[str, Any]:
-    """Columns ``A:part`` as one 2-D array under ``A``, where every part is there; the others as they are."""
+    """Columns ``A:part`` joined into a 2-D array under ``A`` if all parts are there; others are unchanged."""
     last = f":{parts[0]}" if parts else ""
     out: dict[str, Any] = {}
     for name, values in found.items():
@@ -502,7 +502,7 @@ def open_unit(name: str, value: Any) -> float:
 
 
 def same_length(values: np.ndarray, rows: int, name: str) -> None:
-    """Raise an error if a column is not as long as the outcomes."""
+    """Raise an error if a column and the outcomes differ in length."""
     if len(values) != rows:
         raise ValueError(f"column {name!r} has {len(values)} rows, but there are {rows} outcomes")
 

@@ -1,9 +1,9 @@
-"""Half-widths that rest on ranges known before the outcome: at one time, and at every time.
+"""Half-widths of intervals based on ranges known before the outcome: at a fixed time, and at every time.
 
 Round i adds a term x_i to a sum. Before its outcome is seen, x_i is known to lie in an interval of length r_i, which
 may depend on the past. With m_i = E[x_i | past] and V = Sigma r_i^2 / 4, exp(l Sigma (x_i - m_i) - l^2 V / 2) is a
-supermartingale for every l (Hoeffding's lemma). The rounds need not be identically distributed. The estimand changes
-where the data drifts, so intervals of different times must not be intersected. Proofs are in docs/theory.md#scoring.
+supermartingale for every l (Hoeffding's lemma). The rounds need not be identically distributed. The estimand changes if
+the data drifts, so intervals of different times must not be intersected. Proofs are in docs/theory.md#scoring.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 
 def hoeffding(alpha: float, proxy: Any) -> Any:
-    """Half-width sqrt(2 ln(2/alpha) V) at one time, where V was fixed in advance.
+    """Half-width sqrt(2 ln(2/alpha) V) at a fixed time, where V was fixed in advance.
 
-    V must not react to the outcomes: forecasters who agree from the moment at which their difference has gone far
-    would make this interval miss as often as they like. `normal` and `Mixture` hold for them too.
+    V must not depend on the outcomes: forecasters who agree from the moment at which their difference is large could
+    make this interval miss arbitrarily often. `normal` and `Mixture` are valid for them, too.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def hoeffding(alpha: float, proxy: Any) -> Any:
 
 
 def tuned(alpha: float, proxy: Any) -> Any:
-    """The rho with which `normal` is about as narrow as it can be at V = `proxy` (Howard et al., 2021).
+    """The rho for which `normal` is nearly as narrow as possible at V = `proxy` (Howard et al., 2021).
 
     Parameters
     ----------
@@ -55,10 +55,11 @@ def tuned(alpha: float, proxy: Any) -> Any:
 
 
 def normal(alpha: float, proxy: Any, rho: Any) -> Any:
-    """Half-width sqrt((V + rho) ln((V + rho)/(rho alpha^2))), both sides, at every time at once.
+    """Two-sided half-width sqrt((V + rho) ln((V + rho)/(rho alpha^2))), valid at every time.
 
     The mixture of exp(l s - l^2 V / 2) over l normal with variance 1/rho is sqrt(rho/(V + rho)) exp(s^2/(2 (V + rho))),
-    a supermartingale that starts at 1; by Ville's inequality it ever reaches 1/alpha with probability at most alpha.
+    a supermartingale that starts at 1; by Ville's inequality the probability that it ever reaches 1/alpha is at most
+    alpha.
 
     Parameters
     ----------

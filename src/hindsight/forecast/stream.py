@@ -1,4 +1,4 @@
-"""Scores of several forecasters along a stream: sums that add over chunks, shards and resumed streams."""
+"""Scores of several forecasters along a stream: sums that can be added over chunks, shards and resumed streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUMS = MOMENT + 2 * ORDERS - 1
 
 @inlined
 def add(sums, at, x):  # type: ignore[no-untyped-def]
-    """sums[0, at] += x, with the rounding error of that in sums[1, at] (compensated summation)."""
+    """sums[0, at] += x, with the rounding error accumulated in sums[1, at] (compensated summation)."""
     s = sums[0, at]
     t = s + x
     sums[1, at] += (s - t) + x if abs(s) >= abs(x) else (x - t) + s
@@ -36,7 +36,7 @@ def add(sums, at, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # type: ignore[no-untyped-def]
-    """Add rounds to the sums: c, c loss of each forecaster, and those of each pair.
+    """Add rounds to the sums of c, of c times the loss of each forecaster, and of each pair.
 
     A term is c d, with d the difference of two losses; the guess at it is c times the mean difference so far, moved
     into the range that the term must lie in. A range that is not finite marks the pair, and is left out; one that is no
@@ -102,18 +102,18 @@ def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # 
 
 
 class Waiting(NamedTuple):
-    """A row whose outcome is not known yet.
+    """A row whose outcome is not yet known.
 
     Attributes
     ----------
     row : int
         Its number, from 0.
     named : bool
-        Whether it was given an id; otherwise its number is its id.
+        Whether an id was given; otherwise the number of the row is its id.
     forecasts : tuple of ndarray
-        What each forecaster said.
+        The forecasts of the row.
     weight : float
-        Its importance.
+        Its weight.
     """
 
     row: int
@@ -123,7 +123,7 @@ class Waiting(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The sums after some rounds, with weights c and differences d of losses.
+    """The sums after a number of rounds, with weights c and differences d of losses.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Totals(NamedTuple):
 
     @property
     def differences(self) -> np.ndarray:
-        """Sums of c d of each pair."""
+        """The sum of c d of each pair."""
         return self.pairs[..., SUM]
 
     def side(self, upper: bool, lag: int = 1) -> Side:
@@ -164,10 +164,10 @@ class Totals(NamedTuple):
 class Scores:
     """Scores of K forecasters along a stream, updated chunk by chunk.
 
-    The numbers do not depend, to the bit, on how the rows are cut into chunks. ``a + b`` are the scores of a's rounds
-    followed by b's; there the guesses that empirical Bernstein rests on begin anew with b, which is as valid. Rows of
-    weight 0 are not rounds. A row whose outcome is missing (NaN) waits: it is counted, and becomes a round when `bring`
-    brings the outcome.
+    The results do not depend, to the bit, on how the rows are split into chunks. ``a + b`` is the scores of the rounds
+    of a followed by those of b; the guesses used by empirical Bernstein restart with b, which is also valid. Rows of
+    weight 0 are not rounds. A row with a missing outcome (NaN) is counted, and becomes a round when its outcome is
+    passed to `bring`.
 
     Parameters
     ----------
@@ -187,11 +187,11 @@ class Scores:
     pairs : list of (int, int)
         The pairs of forecasters, by their indices.
     identical : ndarray of bool of shape (n_pairs,)
-        Whether a pair never gave different forecasts.
+        Whether the forecasts of a pair never differed.
     unbounded : ndarray of bool of shape (n_pairs,)
-        Whether the difference of a pair once had no known range.
+        Whether the difference of a pair had no known range in some round.
     infinite : ndarray of int of shape (n_forecasters,)
-        Number of infinite log losses, which the sums leave out.
+        Number of infinite log losses, which the sums exclude.
     broken : str
         The first outcome outside the declared bounds, in words; empty if there is none.
     waiting : dict
@@ -224,12 +224,12 @@ class Scores:
         self.waiting: dict[Any, Waiting] = {}
 
     def update(self, outcomes: Any, forecasts: Any, weight: Any = None, ids: Any = None) -> Self:
-        """Add rows to the scores; on an error nothing has changed.
+        """Add rows to the scores; on an error nothing is changed.
 
         Parameters
         ----------
         outcomes : array-like of shape (n_rows,)
-            The outcomes; NaN is one that is missing.
+            The outcomes; NaN if missing.
         forecasts : mapping, dataframe or array-like of shape (n_rows, n_forecasters)
             One column per forecaster; those of an array in the order of `names`. With classes, or for intervals, a
             forecast is a row of numbers: a 2-D array under its name, or columns ``A:rain``, ``A:sun`` or ``A:low``,
@@ -237,7 +237,7 @@ class Scores:
         weight : array-like of shape (n_rows,) or None, default None
             Importance of each row, fixed before its outcome; None is 1.
         ids : array-like of shape (n_rows,) or None, default None
-            What `bring` knows rows with missing outcomes by; None is the number of the row, from 0.
+            Ids by which `bring` identifies rows with missing outcomes; None uses the number of the row, from 0.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class Scores:
         return self
 
     def bring(self, ids: Any, outcomes: Any) -> Self:
-        """Bring outcomes that were missing; their rows become rounds now, in this order.
+        """Add outcomes that were missing; their rows become rounds now, in this order.
 
         Parameters
         ----------
@@ -296,7 +296,7 @@ class Scores:
         return self
 
     def _checked(self, outcomes: Any, forecasts: Any, weight: Any) -> tuple[np.ndarray, list[np.ndarray], np.ndarray]:
-        """Outcomes, the forecasts of each forecaster, and weights."""
+        """The outcomes, the forecasts of each forecaster, and the weights, checked."""
         y = self.score.outcomes(outcomes, missing=True)
         found = columns(forecasts, self.names, self.score.parts)
         given = {k: self.score.forecasts(v, k) for k, v in found.items()}
@@ -384,13 +384,13 @@ class Scores:
         return Totals(self.rounds, float(sums[0]), sums[1 : 1 + k], pairs, self.reach.copy(), self.first.copy())
 
     def path(self) -> list[Totals]:
-        """The sums after 1, 2, 3, ... rounds, later at ever longer steps, and after the last."""
+        """The sums after 1, 2, 3, ... rounds, with increasing steps later, and after the last round."""
         points = list(self.points)
         return points if points and points[-1].rounds == self.rounds else [*points, self.totals()]
 
     @property
     def means(self) -> dict[str, float]:
-        """The mean loss of each forecaster; infinite where one log loss is."""
+        """The mean loss of each forecaster; infinite if one of its log losses is."""
         if self.rounds == 0:
             raise ValueError("there is no row with a weight above 0")
         now = self.totals()
@@ -401,7 +401,7 @@ class Scores:
 
 
 def _units(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What turns sums and reaches in units of `there` into those of `here`, and the unit of both together."""
+    """The factors that convert sums and reaches in units of `there` to the common unit, and that unit."""
     unit = np.where(here > 0.0, here, there)
     ratio = np.where(there > 0.0, there / np.where(unit > 0.0, unit, 1.0), 1.0)
     powers = np.array([0, 0, 0, 2, 2, *range(3, ORDERS + 2), *range(3, ORDERS + 2)])
@@ -425,7 +425,7 @@ def _joined(here: Totals, there: Totals) -> Totals:
 
 
 class LaggedScores(Scores):
-    """Scores of forecasts that were fixed `lag` rounds before their outcomes, at the latest.
+    """Scores of forecasts that were fixed at least `lag` rounds before their outcomes.
 
     When row t is forecast, the outcomes of rows t - lag and before are known, and those between are not. Rows t, t +
     lag, t + 2 lag, ... are a stream in which each forecast is fixed before its outcome and after the one before it. The
