@@ -1,4 +1,4 @@
-"""Learning curves of densities and the classifiers made of them."""
+"""Learning curves of densities and of classifiers built from them."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 
 def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: str, subtitle: str, y: str) -> Any:
-    """Draw lines over the number of rows, on a logarithmic axis, each with its name beside its end.
+    """Draw curves over the number of rows, on a logarithmic axis, each with its name at its end.
 
     Parameters
     ----------
     curves : mapping of str to sequence of (int, float)
-        For each learner the number of rows seen and the value there.
+        For each learner, pairs of the number of rows seen and the value after them.
     title, subtitle : str
-        Above the chart.
+        Title and subtitle of the chart.
     y : str
         Title of the vertical axis.
 
     Returns
     -------
     altair.LayerChart
-        The chart; `styled` gives it its fonts.
+        The chart; `styled` sets its fonts.
     """
     alt = altair()
     values: list[dict[str, Any]] = [
@@ -54,7 +54,7 @@ def learning_curves(curves: Mapping[str, Sequence[tuple[int, float]]], title: st
 
 
 def spread_ends(ends: list[dict[str, Any]], values: Sequence[float]) -> None:
-    """Set the height of each name, apart from the others where the lines end close together."""
+    """Set the height of each name, so that the names of lines that end close together do not overlap."""
     gap = 0.06 * (max(values) - min(values)) or 1.0
     last = None
     for end in sorted(ends, key=lambda e: e["value"]):

@@ -1,4 +1,4 @@
-"""What all charts share: the library that draws them, their style, and the file they are saved to."""
+"""What all charts share: the library that draws them, their style, and saving to files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EMBEDDING["tooltip"] = {"disableDefaultStyle": True}
 
 
 def altair() -> Any:
-    """Import altair, with a clear error where it is not installed.
+    """Import altair, with a clear error if it is not installed.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def altair() -> Any:
 
 @contextmanager
 def unvalidated() -> Iterator[None]:
-    """Make charts without comparing each part with the schema of Vega-Lite, which the tests do for those made here."""
+    """Build charts without validating each part against the Vega-Lite schema, which the tests do."""
     altair()
     from altair.utils import schemapi
 
@@ -71,7 +71,7 @@ def unvalidated() -> Iterator[None]:
 
 
 def drawn(data: Any) -> Any:
-    """A chart without marks: of rows, or of a dataset of a page by its name."""
+    """A chart without marks: of the given rows, or of a named dataset of a page."""
     alt = altair()
     return alt.Chart(alt.NamedData(name=data) if isinstance(data, str) else alt.Data(values=data))
 
@@ -89,7 +89,7 @@ def coloured(field: str, inks: dict[str, str], **more: Any) -> Any:
 
 
 def tips(**fields: str | tuple[str, str]) -> list[Any]:
-    """What is shown where the mouse is: fields of names ("N") or of numbers, by their format or title and format."""
+    """Tooltips: fields of names ("N") or of numbers, given by their format or by title and format."""
     alt, out = altair(), []
     for field, look in fields.items():
         title, form = look if isinstance(look, tuple) else (None, look)
@@ -100,18 +100,18 @@ def tips(**fields: str | tuple[str, str]) -> list[Any]:
 
 
 def headed(text: str, subtitle: Any) -> Any:
-    """The title of one of several charts, with smaller lines below."""
+    """The title of one of several charts, with smaller lines below it."""
     look = {"anchor": "start", "fontSize": 13, "subtitleColor": GREY, "subtitleFontSize": 11}
     return altair().Title(text, subtitle=subtitle, **look)
 
 
 def check(path: str) -> str:
-    """Check that a chart can be saved to a path, before any work is done.
+    """Check in advance that a chart can be saved to a path.
 
     Parameters
     ----------
     path : str
-        Where the chart is to be saved.
+        The path of the file.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def check(path: str) -> str:
     Raises
     ------
     ValueError
-        If the suffix is none of these, or if the library that draws is missing.
+        If the suffix is not one of these, or the drawing library is missing.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
@@ -157,7 +157,7 @@ def styled(chart: Any) -> Any:
 
 
 def save(chart: Any, path: str, text: str = "") -> None:
-    """Save a chart as PNG, SVG or a self-contained HTML page, by the suffix of the path.
+    """Save a chart as PNG, SVG or a self-contained HTML page, depending on the suffix of the path.
 
     Parameters
     ----------
@@ -166,12 +166,12 @@ def save(chart: Any, path: str, text: str = "") -> None:
     path : str
         A file that ends in .png, .svg or .html.
     text : str, default ""
-        Text above the chart, in an HTML page only.
+        Text above the chart; only for HTML pages.
 
     Raises
     ------
     ValueError
-        If the suffix is none of these, if the library that draws is missing, or if the file cannot be written.
+        If the suffix is not one of these, the drawing library is missing, or the file cannot be written.
     """
     suffix = check(path)
     try:
@@ -184,7 +184,7 @@ def save(chart: Any, path: str, text: str = "") -> None:
 
 
 def page(chart: Any, text: str = "") -> str:
-    """Return an HTML page that draws a chart: it loads nothing, and runs nothing that is written in the chart.
+    """Return a self-contained HTML page that draws a chart; it does not execute anything contained in the chart.
 
     Parameters
     ----------
@@ -207,10 +207,10 @@ def page(chart: Any, text: str = "") -> str:
 
 @functools.cache
 def library() -> str:
-    """Return the script that draws charts in a page, as `vegaEmbed`.
+    """Return the script that defines `vegaEmbed`, which draws charts in a page.
 
-    vl-convert takes more than a second to put it together, so it is kept in a file of its version; where none can be
-    written, it is put together in every process.
+    vl-convert takes more than a second to bundle it, so it is cached in a file per version; if no file can be written,
+    every process bundles it anew.
     """
     from importlib.metadata import version
 
@@ -228,7 +228,7 @@ def library() -> str:
 
 
 def cache_folder() -> Path | None:
-    """The folder in which numba keeps the compiled kernels; None where it keeps none."""
+    """The folder in which numba caches the compiled kernels; None if it does not cache them."""
     from ..kernels import play
 
     path = play.stats.cache_path if hasattr(play, "stats") else None  # not where NUMBA_DISABLE_JIT is set
@@ -236,7 +236,7 @@ def cache_folder() -> Path | None:
 
 
 def kept(path: Path) -> str | None:
-    """The script of a file; None where there is none, or its checksum, the first line, is not that of the rest."""
+    """The script in a file; None if there is no file, or its first line is not the checksum of the rest."""
     try:
         first, _, rest = path.read_bytes().partition(b"\n")
     except OSError:
@@ -245,7 +245,7 @@ def kept(path: Path) -> str | None:
 
 
 def keep(path: Path, code: str) -> None:
-    """Write a script with its checksum, atomically; do nothing where that is not possible."""
+    """Write a script with its checksum atomically; do nothing if that is not possible."""
     from ..storage.container import write_text
 
     try:
@@ -256,17 +256,18 @@ def keep(path: Path, code: str) -> None:
 
 
 def checksum(code: bytes) -> bytes:
-    """The first line of the file of a script, a comment of JavaScript."""
+    """The first line of a script file: its checksum as a JavaScript comment."""
     return b"// %08x" % zlib.crc32(code)
 
 
 def within_script(code: str) -> str:
-    """Return JavaScript without text that a page takes for the end of the script, or for a comment around it."""
+    """Return JavaScript without text that a page could take for the end of the script or for an HTML comment."""
     return re.sub(r"<(/script|!--)", r"<\\\1", code, flags=re.IGNORECASE)
 
 
 def thinned(x: Floats, y: Floats, points: int = POINTS) -> Iterator[tuple[float, float]]:
-    """Give the points of a curve; of a long one the first, lowest, highest and last of each of many pieces, in order.
+    """The points of a curve; for a long curve the first, lowest, highest and last point of each of many pieces, in
+    order.
 
     Examples
     --------

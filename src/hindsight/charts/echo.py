@@ -1,4 +1,4 @@
-"""The chart of an echo that was cancelled: how much over time, and the spectra before and after."""
+"""The chart of echo cancellation: the attenuation over time, and the spectra before and after."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ def echo(
     Parameters
     ----------
     found : Cancelled
-        What `hindsight.echo.cancel` returned.
+        The result of `hindsight.echo.cancel`.
     title : str, default "Echo cancelled"
-        Above the chart.
+        Title and subtitle of the chart.
     near : pair of float, default None
-        From when to when, in seconds, somebody talked at the near end, where that is known: it is shaded.
+        Start and end, in seconds, of near-end talk, if known; this range is shaded.
     between : pair of float, default None
-        From when to when the spectra are taken; None is from second 2, or the middle of a shorter signal, to the end.
+        Start and end, in seconds, of the range used for the spectra; None is from second 2, or the middle of a shorter
+        signal, to the end.
 
     Returns
     -------
     altair.VConcatChart
-        The chart; `styled` gives it its fonts.
+        The chart; `styled` sets its fonts.
     """
     alt = altair()
     taps, rate, duration = found.canceller.taps, found.rate, found.duration

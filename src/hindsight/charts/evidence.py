@@ -26,12 +26,12 @@ def evidence(comparison: Comparison) -> Any:
     Parameters
     ----------
     comparison : Comparison
-        What `hindsight.forecast.compare` returned. Pairs that gave the same forecasts, and VOID ones, are left out.
+        The result of `hindsight.forecast.compare`. Pairs with identical forecasts and VOID pairs are left out.
 
     Returns
     -------
     altair.ConcatChart or None
-        The chart; None where there is no pair to draw.
+        The chart; None if there is no pair to draw.
     """
     from ..forecast.comparison import Finding
 
@@ -49,7 +49,7 @@ def pair_evidence(comparison: Comparison, pair: int = 0) -> Any:
     Parameters
     ----------
     comparison : Comparison
-        What `hindsight.forecast.compare` returned.
+        The result of `hindsight.forecast.compare`.
     pair : int, default 0
         Index of the pair in ``comparison.pairs``.
 
@@ -70,7 +70,7 @@ def watched(tests: Mapping[str, CalibrationTest]) -> Any:
     Parameters
     ----------
     tests : mapping of str to CalibrationTest
-        The tests by the names of the forecasters. The dashed line is where calibration is refuted.
+        The tests by the names of the forecasters. At the dashed line calibration is rejected.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alp
     Parameters
     ----------
     paths : mapping of str to (ndarray of int, ndarray)
-        By the label of the line: numbers of rounds, and ln of the e-values there.
+        Numbers of rounds, and ln of the e-values after them, by the label of the line.
     title : str
         The title.
     alpha : float
@@ -122,24 +122,24 @@ def e_values(paths: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str, alp
 
 
 def e_axis(kind: str, title: str, top: float) -> Any:
-    """An axis of e-values, by their logarithms: "X" or "Y"."""
+    """A logarithmic axis of e-values: "X" or "Y"."""
     alt = altair()
     look = alt.Axis(labelExpr="'1e' + format(datum.value, '~g')", tickCount=6, tickMinStep=1)
     return getattr(alt, kind)("e:Q", title=title, scale=alt.Scale(domain=[FLOOR, top], nice=False), axis=look)
 
 
 def best(comparison: Comparison) -> Any:
-    """Draw the e-value against each forecaster's being among the best, after closure.
+    """Draw, for each forecaster, the e-value against "it is among the best", after closure.
 
     Parameters
     ----------
     comparison : Comparison
-        What `hindsight.forecast.compare` returned.
+        The result of `hindsight.forecast.compare`.
 
     Returns
     -------
     altair.LayerChart or None
-        The chart; None where a difference has no known range.
+        The chart; None if a difference has no known range.
     """
     if comparison.best is None:
         return None

@@ -36,7 +36,7 @@ def differences(comparison: Comparison) -> Any:
     Parameters
     ----------
     comparison : Comparison
-        What `hindsight.forecast.compare` returned. Pairs that gave the same forecasts are left out.
+        The result of `hindsight.forecast.compare`. Pairs with identical forecasts are left out.
 
     Returns
     -------
@@ -51,12 +51,12 @@ def differences(comparison: Comparison) -> Any:
 
 
 def difference(comparison: Comparison, pair: int = 0) -> Any:
-    """Draw the mean difference of one pair after each round; below 0 the first is closer to the truth.
+    """Draw the mean difference of one pair after each round; below 0 the first forecaster is closer to the truth.
 
     Parameters
     ----------
     comparison : Comparison
-        What `hindsight.forecast.compare` returned.
+        The result of `hindsight.forecast.compare`.
     pair : int, default 0
         Index of the pair in ``comparison.pairs``.
 
@@ -97,7 +97,7 @@ def diagrams(
     bands: Sequence[Band | None] = (),
     tests: Mapping[str, CalibrationTest] | None = None,
 ) -> Any:
-    """Draw reliability diagrams side by side, three in a row, and below them the evidence against calibration.
+    """Draw reliability diagrams, three per row, and below them the evidence against calibration.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def diagrams(
     bands : sequence of Band or None, default ()
         One per diagram, or empty for none.
     tests : mapping of str to CalibrationTest or None, default None
-        What `hindsight.forecast.calibration_test` returned, by forecaster; None draws no evidence.
+        The results of `hindsight.forecast.calibration_test` by forecaster; None draws no evidence.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     name : str
         Title of the diagram.
     found : Reliability
-        What `hindsight.forecast.reliability` returned.
+        The result of `hindsight.forecast.reliability`.
     band : Band, default None
         A consistency or confidence band behind the curve.
 
@@ -186,7 +186,7 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
 def together(
     comparison: Comparison, found: Mapping[str, Reliability] | None = None, bands: Sequence[Band | None] = ()
 ) -> Any:
-    """Draw the differences of pairs, the evidence, who may be the best, and reliability diagrams below them.
+    """Draw the differences of pairs, the evidence, which forecasters may be the best, and reliability diagrams.
 
     Parameters
     ----------

@@ -32,13 +32,14 @@ BANDS = ("consistency", "confidence", "none")
 def plot_regret(certificate: Certificate | Certificates) -> Any:
     """Plot the mean loss of a run so far, that of the best fixed predictor on the same rounds, and the guarantee.
 
-    The shaded area between the two is the regret per round. A certificate whose promise weighs the losses by rates, or
-    of full-batch descent, keeps the run after 1, 2, 4, ... rounds alone, beside the comparator of its promise.
+    The shaded area between the first two is the regret per round. If the bound weights the losses by rates, or is that
+    of full-batch descent, the certificate has only the losses after 1, 2, 4, ... rounds, and the plot shows them with
+    the comparator of the bound.
 
     Parameters
     ----------
     certificate : Certificate or Certificates
-        What `certify` returned; one panel per class for one-vs-rest.
+        The result of `certify`; for one-vs-rest there is one panel per class.
 
     Returns
     -------
@@ -48,7 +49,7 @@ def plot_regret(certificate: Certificate | Certificates) -> Any:
     Raises
     ------
     ValueError
-        If the certificate has no course.
+        If the certificate does not contain the course of the run.
 
     Examples
     --------
@@ -63,15 +64,15 @@ def plot_regret(certificate: Certificate | Certificates) -> Any:
 
 
 def plot_potential(certificate: Certificate | Certificates) -> Any:
-    """Plot how far the weights were from the comparator: the potential that a proof follows down.
+    """Plot the distance of the weights from the comparator, which is the potential function of the proof.
 
-    Each round that the run loses more than its comparator, the weights come closer to it; they cannot come closer than
-    0, and so the regret is bounded.
+    In each round in which the run loses more than the comparator, the weights get closer to it. The distance cannot
+    fall below 0, so the regret is bounded.
 
     Parameters
     ----------
     certificate : Certificate or Certificates
-        What `certify` returned; one panel per class for one-vs-rest.
+        The result of `certify`; for one-vs-rest there is one panel per class.
 
     Returns
     -------
@@ -81,7 +82,7 @@ def plot_potential(certificate: Certificate | Certificates) -> Any:
     Raises
     ------
     ValueError
-        If the certificate has no course, or its theorem has no potential.
+        If the certificate does not contain the course of the run, or its theorem has no potential.
 
     Examples
     --------
@@ -104,25 +105,25 @@ def plot_reliability(
     loss: str = "square",
     band: str = "consistency",
 ) -> Any:
-    """Plot what forecasts should have been against what they were, with the parts of their mean loss.
+    """Plot reliability diagrams: recalibrated against actual forecasts, with the decomposition of the mean loss.
 
     Parameters
     ----------
     y : array-like of shape (n_rows,)
-        Outcomes: 0 or 1; numbers with ``loss="quadratic"``.
+        Outcomes: 0 or 1, or numbers with ``loss="quadratic"``.
     forecasts : array-like of shape (n_rows,), or mapping of str to such
-        The forecasts, or those of several forecasters by name.
+        The forecasts, or a mapping of names to the forecasts of several forecasters.
     weight : array-like of shape (n_rows,), default=None
         Weight of each row; None is 1.
     loss : {"square", "log", "quadratic"}, default="square"
-        The loss that is taken apart.
+        The loss to decompose.
     band : {"consistency", "confidence", "none"}, default="consistency"
-        The band behind each curve; numbers have none.
+        The band behind each curve; there is none for numeric outcomes.
 
     Returns
     -------
     altair.ConcatChart
-        The chart, one diagram per forecaster.
+        The chart, with one diagram per forecaster.
 
     Examples
     --------
@@ -141,14 +142,14 @@ def plot_reliability(
 
 
 def plot_link(model: Any, X: Any = None, y: ArrayLike | None = None) -> Any:
-    """Plot the link that Isotron learnt: the mean of y over the margin w.x.
+    """Plot the link learnt by Isotron: the mean of y as a function of the margin w.x.
 
     Parameters
     ----------
     model : estimator
-        A fitted `IsotronRegressor` or `IsotronClassifier`; one panel per class where there is one link for each.
+        A fitted `IsotronRegressor` or `IsotronClassifier`; there is one panel per link.
     X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), default=None
-        Rows to show beside the link, as mean targets of groups of rows with close margins.
+        Rows to show with the link, as mean targets of groups of rows with similar margins.
     y : array-like of shape (n_rows,), default=None
         Their targets.
 
@@ -183,18 +184,18 @@ def plot_link(model: Any, X: Any = None, y: ArrayLike | None = None) -> Any:
 def plot_weights(
     model: Any, *, names: Sequence[str] | None = None, top: int = 20, certificate: Certificate | None = None
 ) -> Any:
-    """Plot the largest weights of a model, and beside them those of the best fixed predictor in hindsight.
+    """Plot the largest weights of a model, next to those of the best fixed predictor in hindsight.
 
     Parameters
     ----------
     model : estimator
         A fitted estimator with one weight per feature.
     names : sequence of str, default=None
-        Names of the features; None takes those the model was trained with, or x0, x1, ...
+        Names of the features; None uses those of the model's training data, or x0, x1, ...
     top : int, default=20
         How many weights to show.
     certificate : Certificate, default=None
-        A certificate whose predictor is shown too; None takes the model's ``certificate_``, where it has one.
+        A certificate whose best fixed predictor is also shown; None uses the model's ``certificate_``, if it has one.
 
     Returns
     -------
@@ -204,7 +205,7 @@ def plot_weights(
     Raises
     ------
     ValueError
-        If there is more than one weight per feature, or not one name per feature.
+        If there is more than one weight per feature, or the number of names is not that of the features.
 
     Examples
     --------
@@ -247,14 +248,14 @@ def panels(certificate: Certificate | Certificates, panel: Any) -> Any:
 
 
 def course(certificate: Certificate) -> tuple[Any, ...]:
-    """The milestones, or one clear error."""
+    """The milestones of the run; raises an error if there are none."""
     if not certificate.path:
         raise ValueError(f"this certificate ({certificate.theorem.name}) keeps no course of the run: nothing to plot")
     return certificate.path
 
 
 def head(certificate: Certificate, lines: list[str]) -> Any:
-    """The title: the verdict and the theorem, in the verdict's colour, and lines below."""
+    """The title: the verdict and the theorem in the colour of the verdict, with lines below."""
     label = "" if certificate.label is None else f"{certificate.label}: "
     words = f"{label}{certificate.verdict.value}: {certificate.theorem.name}"
     return altair().TitleParams(words, color=VERDICTS[certificate.verdict], subtitle=lines)
@@ -311,7 +312,7 @@ def regret_panel(certificate: Certificate) -> Any:
 
 
 def along(certificate: Certificate) -> tuple[list[int], dict[str, list[float]]]:
-    """Rounds, and the mean losses until then: of the run, of what it is compared with, and the guarantee."""
+    """Numbers of rounds, and the mean losses up to them: of the run, of its comparator, and the guarantee."""
     curve = certificate.curve
     if curve is not None and certificate.lost == certificate.measured:
         best = BEST if certificate.best_is_shown else FOUND
@@ -326,7 +327,7 @@ def along(certificate: Certificate) -> tuple[list[int], dict[str, list[float]]]:
 
 
 def averaged(certificate: Certificate) -> bool:
-    """Whether what was measured is a mean: the loss of full-batch descent."""
+    """Whether the measured loss is a mean, as for full-batch descent."""
     return certificate.quantity.startswith("f, ")
 
 
@@ -347,7 +348,7 @@ def potential_panel(certificate: Certificate) -> Any:
 
 
 def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> Any:
-    """A link, with the means of groups of rows."""
+    """A link, with the mean targets of groups of rows."""
     alt = altair()
     points = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean)]
     y = alt.Y("mean:Q", title="mean of y" if label is None else f"probability of {label}")
@@ -360,7 +361,7 @@ def link_panel(link: Any, seen: list[dict[str, float]], label: str | None) -> An
 
 
 def groups(model: Any, X: Any, y: Any, count: int = 30) -> list[list[dict[str, float]]]:
-    """For each link, rows in groups of close margins: their mean margin and mean target."""
+    """For each link, the mean margin and mean target of groups of rows with similar margins."""
     classes = getattr(model, "classes_", None)
     y = np.asarray(y)
     margins = np.asarray(X @ np.atleast_2d(model.coef_).T + model.intercept_)

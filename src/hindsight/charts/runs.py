@@ -1,6 +1,6 @@
-"""Charts of a run and of what it learnt: one function each, for the page of a report and for notebooks.
+"""Charts of a run and of the learnt model, one function each, for reports and notebooks.
 
-They draw rows, or a dataset of a page by its name.
+They draw given rows, or a named dataset of a page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CONFIG = {  # the page colours the text and the axes
 
 
 def page_charts(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The charts by the name of their place: for each its data, its specification and that with logarithmic axes."""
+    """The charts by their place in the page: the data, and specifications with linear and with logarithmic axes."""
     data, out = content["datasets"], dict[str, dict[str, Any]]()
     with unvalidated():
         for each in content["learners"]:
@@ -73,17 +73,17 @@ def finished(chart: Any) -> dict[str, Any]:
 
 
 def per_row(unit: str) -> str:
-    """What a mean is a mean of."""
+    """The unit over which a mean is taken."""
     return "mistakes per row" if unit == "mistakes" else "RMSE" if unit == "squared error" else f"mean {unit}"
 
 
 def best_name(each: dict[str, Any]) -> str:
-    """The best fixed predictor, or what was found of it where it is not shown to be the best."""
+    """The name of the best fixed predictor, or of the best one found if it is not proved to be the best."""
     return "best fixed weights" if each["best_shown"] else "best weights found"
 
 
 def is_far(each: dict[str, Any], chart: str) -> bool:
-    """Whether the promise ends so far above the other lines of a chart that a linear scale for it would hide them."""
+    """Whether the bound ends so far above the other lines of a chart that a linear scale would hide them."""
     means = {name: value for name, value in each["means"].items() if value is not None}
     if "guaranteed" not in means:
         return False
@@ -94,12 +94,12 @@ def is_far(each: dict[str, Any], chart: str) -> bool:
 
 
 def first_shown(rounds: float) -> int:
-    """The round from which on the curves of so many say something: means of few rows jump about."""
+    """The first round to show in a curve over `rounds` rounds, because means of few rows are too noisy."""
     return min(max(FEW, math.isqrt(int(rounds))), max(1, int(rounds) // 2))
 
 
 def from_first_shown(rows: list[dict[str, Any]]) -> str:
-    """What a chart takes of the rows of a curve."""
+    """The rows of a curve that a chart shows."""
     return f"datum.rounds >= {first_shown(max(row['rounds'] for row in rows))}"
 
 
@@ -143,7 +143,7 @@ def cycled(rows: list[dict[str, Any]], below: Any) -> Any:
 
 
 def label_axis(labels: Iterable[str]) -> Any:
-    """An axis with these labels, for places 0, 1, ...: equal names stay apart."""
+    """An axis with these labels at positions 0, 1, ..., so that equal names remain distinct."""
     words = json.dumps([label if len(label) <= 30 else label[:29] + "…" for label in labels])
     return altair().Axis(labelExpr=f"{words}[datum.value]", labelLimit=220, ticks=False)
 
@@ -154,7 +154,7 @@ def dotted(size: int, **more: Any) -> dict[str, Any]:
 
 
 def shown_of(inks: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Those of the lines that there are."""
+    """The lines that are present."""
     there = {row["line"] for row in rows}
     return {name: ink for name, ink in inks.items() if name in there}
 
@@ -163,7 +163,7 @@ def shown_of(inks: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def loss_chart(each: dict[str, Any], used: list[str], data: dict[str, Any], log: bool) -> Any:
-    """The mean loss so far and over a window, beside the constant, the best fixed predictor and the promise."""
+    """The mean loss so far and over a window, with the best constant, the best fixed predictor and the bound."""
     alt, rows = altair(), data[used[0]]
     names = {"so far": "this run so far", "window": f"its last {each['window']:,} rounds"}
     names |= {"constant": "best constant", "best": best_name(each), "guaranteed": BOUND}
@@ -299,7 +299,7 @@ def link_chart(used: list[Any], rows: list[dict[str, Any]], each: dict[str, Any]
 
 
 def predicted_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
-    """Predictions before each row against the truth."""
+    """Progressive predictions against the true targets."""
     true = [row["true"] for row in rows]
     dots = drawn(used[0]).mark_circle(size=22, opacity=0.45, color=BLUE)
     x, y = (axis(kind, name, name, None, nice=True, zero=False) for kind, name in (("X", "true"), ("Y", "predicted")))
@@ -309,7 +309,7 @@ def predicted_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str,
 
 
 def threshold_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
-    """Recall, precision and error rate by the threshold."""
+    """Recall, precision and error rate as functions of the threshold."""
     colour = coloured("line", {"recall": BLUE, "precision": GREEN, "error rate": ORANGE}, legend=legend(3))
     x = axis("X", "threshold", f"threshold on the {each['scores']}", nice=False, zero=False)
     y = axis("Y", "value", None, None, "%", domain=[0, 1])
@@ -331,7 +331,7 @@ def calibration_chart(used: list[str], rows: list[dict[str, Any]], each: dict[st
 
 
 def histogram_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
-    """How often each probability was given."""
+    """A histogram of the predicted probabilities."""
     alt = altair()
     unit, few = alt.Scale(domain=[0, 1]), alt.Axis(tickCount=5)
     x = alt.X("from:Q", bin="binned", title="predicted probability", scale=unit, axis=few)
@@ -342,7 +342,7 @@ def histogram_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str,
 
 
 def coverage_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
-    """The part of the rows that intervals covered so far, and the part that was asked for."""
+    """The fraction of the rows covered by intervals so far, and the requested fraction."""
     asked = each["coverage"]["asked"]
     first = first_shown(rows[-1]["rounds"])
     late = [row["value"] for row in rows if row["rounds"] >= first]

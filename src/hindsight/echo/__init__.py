@@ -1,4 +1,4 @@
-"""Echo cancellation: the echo of the far end in the microphone is predicted, and subtracted."""
+"""Echo cancellation: the echo of the far end in the microphone's signal is predicted and subtracted."""
 
 from .canceller import EchoCanceller
 from .kalman import KalmanCanceller

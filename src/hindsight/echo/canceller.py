@@ -1,4 +1,4 @@
-"""The canceller: a Widrow-Hoff run over the delay line of a signal, block by block."""
+"""Echo cancellation by a Widrow-Hoff run over the delay line of a signal, block by block."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ FULL_SCALE = 32768.0  # of 16-bit samples, which stand for -1 to 1
 class EchoCanceller:
     """Cancel an echo block by block, as samples arrive.
 
-    The row of a sample is the far end's last `taps` samples, x_t = (far[t], far[t-1], ...), and its target the
-    microphone's sample. The weights are a model of the room: w.x_t is the predicted echo and mic[t] - w.x_t what is
-    sent on. Each sample is predicted before it is learnt, by the implicit Widrow-Hoff rule
+    The features of sample t are the last `taps` samples of the far end, x_t = (far[t], far[t-1], ...), and its target
+    is mic[t]. The weights are the impulse response of the room: w.x_t is the predicted echo, and the residual mic[t] -
+    w.x_t is the output. Each sample is predicted before it is learnt, by the implicit Widrow-Hoff rule
 
         w += (mic[t] - w.x_t) x_t / (1/eta + |x_t|^2),
 
     which signal processing calls normalised least mean squares (NLMS) with the regularisation 1/eta. Rows are
-    overlapping windows of one buffer, and nothing is copied; how the signal is divided into blocks changes nothing.
+    overlapping windows of one buffer, without copies. The result does not depend on how the signal is divided into
+    blocks.
 
     Parameters
     ----------
     taps : int, default=512
-        Length of the delay line in samples: how long an echo is cancelled. 512 are 32 ms at 16 kHz.
+        Length of the delay line in samples, which is the longest echo that can be cancelled. 512 samples are 32 ms at
+        16 kHz.
     eta : float, default=1.0
-        Learning rate, above 0. Where 1/eta is far below |x_t|^2 the filter moves as fast as it can; where it is far
-        above, it moves slowly and averages noise and near-end talk out. `cancel` chooses it by the far end's power.
-        `KalmanCanceller` tells talk from echo by itself.
+        Learning rate, above 0. If 1/eta is far below |x_t|^2 the filter adapts as fast as possible; if it is far above,
+        it adapts slowly and averages out noise and near-end talk. `cancel` chooses it from the power of the far end.
+        `KalmanCanceller` distinguishes talk from echo by itself.
 
     Attributes
     ----------
     run : Run
-        The run: its weights (the oldest sample's first), rounds and facts.
+        The run, with its weights (that of the oldest sample first), rounds and facts.
     samples : int
-        How many samples were processed.
+        Number of samples processed.
 
     References
     ----------
@@ -75,31 +77,32 @@ class EchoCanceller:
 
     @property
     def room(self) -> Floats:
-        """The impulse response learnt so far: the weight of the present sample first."""
+        """The impulse response learnt so far, starting with the weight of the current sample."""
         return self.run.weights[::-1]
 
     @property
     def setting(self) -> str:
-        """What it is, in words."""
+        """The filter and its settings in words."""
         return f"η = {self.eta:.4g}"
 
     def process(self, far: ArrayLike, mic: ArrayLike) -> Floats:
-        """Return the next block of the microphone without the predicted echo, and learn from it.
+        """Return the next block of the microphone's signal without the predicted echo, and learn from it.
 
         Parameters
         ----------
         far, mic : array-like of shape (n,)
-            The same samples of both signals: floating-point numbers, or 16-bit integers, which are divided by 32768.
+            Corresponding samples of both signals: floating-point numbers, or 16-bit integers, which are divided by
+            32768.
 
         Returns
         -------
         ndarray of shape (n,)
-            What is left of the microphone.
+            The residual: the microphone's signal minus the predicted echo.
 
         Raises
         ------
         ValueError
-            If the blocks are not as long as each other, or a sample is not finite; then nothing was learnt.
+            If the blocks differ in length, or a sample is not finite; then nothing is learnt.
         """
         x, y = check_block(far, mic, self.samples)
         if not x.size:
@@ -117,12 +120,12 @@ class EchoCanceller:
 
 
 def windows(line: Floats, taps: int) -> Floats:
-    """Every run of so many samples, one row each: a view."""
+    """All windows of `taps` consecutive samples, one per row, as a view."""
     return sliding_window_view(line, taps, writeable=True)
 
 
 def check_block(far: ArrayLike, mic: ArrayLike, first: int) -> tuple[Floats, Floats]:
-    """The samples of a block of both signals, if they are finite and as many as each other."""
+    """The samples of a block of both signals, checked to be finite and of equal length."""
     x, y = samples(far, "far", first), samples(mic, "mic", first)
     if x.size != y.size:
         raise ValueError(f"far and mic must have as many samples as each other, got {x.size:,} and {y.size:,}")
@@ -130,23 +133,23 @@ def check_block(far: ArrayLike, mic: ArrayLike, first: int) -> tuple[Floats, Flo
 
 
 def check_taps(taps: Any) -> int:
-    """`taps` if it is a whole number above 0; otherwise one clear error."""
+    """`taps`, checked to be an integer above 0."""
     if not isinstance(taps, (int, np.integer)) or isinstance(taps, bool) or taps < 1:
         raise ValueError(f"taps must be a whole number, at least 1; got {taps!r}")
     return int(taps)
 
 
 def samples(signal: ArrayLike, name: str, first: int = 0) -> Floats:
-    """Return the samples of a signal as finite float64, or raise one clear error.
+    """Return the samples of a signal as float64, checked to be finite.
 
     Parameters
     ----------
     signal : array-like of shape (n,)
         Floating-point numbers, or 16-bit integers, which are divided by 32768.
     name : str
-        What it is called in errors.
+        The name of the signal in errors.
     first : int, default=0
-        The place of its first sample, for errors.
+        The index of its first sample, for errors.
     """
     given = np.asarray(signal)
     if given.ndim != 1:

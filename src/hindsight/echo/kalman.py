@@ -1,4 +1,4 @@
-"""A Kalman filter of the room in the frequency domain: it steps less while somebody talks at the near end."""
+"""A frequency-domain Kalman filter, which takes smaller steps during near-end talk."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ SILENT = 1e-290  # below it there is nothing to divide by
 
 
 class KalmanCanceller:
-    """Cancel an echo block by block, as samples arrive, through near-end talk.
+    """Cancel an echo block by block, as samples arrive, even during near-end talk.
 
-    The room is a filter W of `taps` samples whose parts of 128 samples are each kept as a spectrum. In every frequency
-    the filter knows how uncertain W is (C, a variance) and how much of what is left is not echo (S: noise, and talk at
-    the near end). Both decide how far it steps, once in 128 samples:
+    The room is modelled by a filter W of `taps` samples, in partitions of 128 samples that are kept as spectra. For
+    every frequency the canceller estimates the variance C of W and the power S of everything in the residual that is
+    not echo (noise and near-end talk). Both determine the step, once every 128 samples:
 
         W += C conj(X) E / (sum |X|^2 C + 2 S),    C *= 1 - |X|^2 C / (2 (sum |X|^2 C + 2 S)),
 
-    where X are the spectra of the far end and E that of what is left. So it stands still while somebody talks, and
-    moves again afterwards. Each sample is predicted as it arrives, before it is learnt, without delay. There is no
-    theorem for it here: `EchoCanceller` has one.
+    where X are the spectra of the far end and E is the spectrum of the residual. The filter thus hardly changes while
+    somebody talks, and adapts again afterwards. Each sample is predicted without delay, before it is learnt. There is
+    no theorem for this filter, unlike for `EchoCanceller`.
 
     Parameters
     ----------
     taps : int, default=512
         Length of the filter in samples: how long an echo is cancelled. 512 are 32 ms at 16 kHz.
     gain : float, default=1.0
-        How much power the room may return of what is played, above 0: the variance C at first. `cancel` takes the
-        power of the microphone over that of the far end.
+        Prior of the power gain of the room, above 0: the initial variance C. `cancel` uses the ratio of the powers of
+        the microphone and the far end.
 
     Attributes
     ----------
     samples : int
-        How many samples were processed.
+        Number of samples processed.
 
     References
     ----------
@@ -80,31 +80,31 @@ class KalmanCanceller:
 
     @property
     def room(self) -> Floats:
-        """The impulse response learnt so far: the weight of the present sample first."""
+        """The impulse response learnt so far, starting with the weight of the current sample."""
         return np.fft.irfft(self._room, axis=1)[:, :BLOCK].reshape(-1)[: self.taps]
 
     @property
     def setting(self) -> str:
-        """What it is, in words."""
+        """The filter and its settings in words."""
         return "Kalman filter"
 
     def process(self, far: ArrayLike, mic: ArrayLike) -> Floats:
-        """Return the next block of the microphone without the predicted echo, and learn from it.
+        """Return the next block of the microphone's signal without the predicted echo, and learn from it.
 
         Parameters
         ----------
         far, mic : array-like of shape (n,)
-            As for `EchoCanceller.process`. How the signal is divided into blocks changes no more than rounding does.
+            As for `EchoCanceller.process`. The division of the signal into blocks changes the result only by rounding.
 
         Returns
         -------
         ndarray of shape (n,)
-            What is left of the microphone.
+            The residual: the microphone's signal minus the predicted echo.
 
         Raises
         ------
         ValueError
-            If the blocks are not as long as each other, or a sample is not finite; then nothing was learnt.
+            If the blocks differ in length, or a sample is not finite; then nothing is learnt.
         """
         x, y = check_block(far, mic, self.samples)
         large = np.flatnonzero(np.maximum(np.abs(x), np.abs(y)) > LOUDEST)

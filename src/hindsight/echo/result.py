@@ -1,4 +1,4 @@
-"""Two whole signals in, the microphone without its echo out, with how much was cancelled when."""
+"""Echo cancellation for two complete signals, with the attenuation over time."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ LARGE = 10.0  # the default step: eta times the mean of |x_t|^2
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What `cancel` returns.
+    """The result of `cancel`.
 
     Attributes
     ----------
     clean : ndarray of shape (n,)
-        The microphone without the predicted echo; float32 for 16-bit and float32 signals, otherwise float64.
+        The microphone's signal without the predicted echo; float32 for 16-bit and float32 signals, otherwise float64.
     canceller : KalmanCanceller or EchoCanceller
         The filter after the last sample.
     rate : int
         Samples per second.
     times : ndarray of shape (windows,)
-        Where each window of a quarter of a second ends, in seconds.
+        The end of each window of a quarter of a second, in seconds.
     mic_power, clean_power : ndarray of shape (windows,)
-        Mean square of the microphone and of what is left of it in each window.
+        Mean square of the microphone's signal and of the residual in each window.
     seconds : float
-        How long the computation took.
+        Duration of the computation.
     far, mic : ndarray of shape (n,)
         The signals as given.
     """
@@ -62,9 +62,10 @@ class Cancelled:
 
     @property
     def erle(self) -> Floats:
-        """Echo return loss enhancement in dB, one number per window; NaN where the microphone is silent.
+        """Echo return loss enhancement in dB, one number per window; NaN if the microphone is silent.
 
-        That is the power of the microphone over what is left of it. Near-end talk stays, and so lowers it.
+        This is the ratio of the powers of the microphone's signal and the residual. Near-end talk is not removed, so it
+        lowers this ratio.
         """
         return decibels(self.mic_power, self.clean_power)
 
@@ -75,37 +76,38 @@ class Cancelled:
 
     @property
     def real_time_factor(self) -> float:
-        """How many seconds of sound are processed in a second."""
+        """Seconds of sound processed per second."""
         return self.duration / self.seconds
 
     def erle_between(self, start: float = 0.0, end: float | None = None) -> float:
-        """Return the echo return loss enhancement in dB between two times in seconds, over the windows that lie there.
+        """Return the echo return loss enhancement in dB over the windows between two times in seconds.
 
         Parameters
         ----------
         start : float, default=0.0
-            Where it begins.
+            The start of the time range, in seconds.
         end : float or None, default=None
-            Where it ends; None is the end of the signals.
+            The end of the time range, in seconds; None is the end of the signals.
 
         Returns
         -------
         float
-            NaN where the microphone is silent.
+            The enhancement; NaN if the microphone is silent.
         """
         within = (self.times > start + 0.5 * WINDOW) & (self.times <= (np.inf if end is None else end) + 1e-9)
         sums = (np.array([float(power[within].sum())]) for power in (self.mic_power, self.clean_power))
         return float(decibels(*sums)[0])
 
     def spectra(self, start: float = 0.0, end: float | None = None) -> tuple[Floats, Floats, Floats]:
-        """Return frequencies in Hz, and the power densities of the microphone and of what is left of it, by Welch.
+        """Return frequencies in Hz, and the power spectral densities of the microphone's signal and the residual
+        (Welch's method).
 
         Parameters
         ----------
         start : float, default=0.0
-            The time in seconds from which on they are taken.
+            The start of the time range, in seconds.
         end : float or None, default=None
-            The time up to which; None is the end of the signals.
+            The end of the time range, in seconds; None is the end of the signals.
         """
         from scipy.signal import welch
 
@@ -118,7 +120,7 @@ class Cancelled:
         return pairs[0][0], pairs[0][1], pairs[1][1]
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings and figures as plain numbers, strings, lists and None (for NaN), ready for JSON; not the signals."""
+        """Settings and results without the signals, as plain numbers, strings, lists and None (for NaN), for JSON."""
         eta = getattr(self.canceller, "eta", None)
         settings = {"rate": self.rate, "taps": self.canceller.taps, "filter": FILTERS[eta is not None], "eta": eta}
         figures = {"duration": self.duration, "seconds": self.seconds, "real_time_factor": self.real_time_factor}
@@ -126,14 +128,14 @@ class Cancelled:
         return dict(_plain(settings | figures | {"erle_total": self.erle_between()} | curves))
 
     def certify(self, *, tol: float = 0.01) -> Certificate:
-        """Return the certificate of NLMS: its squared error, that of the best fixed filter in hindsight, the bound.
+        """Return the certificate of NLMS: its squared error, that of the best fixed filter in hindsight, and the bound.
 
-        The run is played again. The best filter is sought over all samples, which takes far longer than the run itself.
+        The run is replayed. Computing the best filter over all samples takes far longer than the run itself.
 
         Parameters
         ----------
         tol : float, default=0.01
-            Relative gap to which the best filter is sought.
+            Relative accuracy to which the best filter is computed.
 
         Returns
         -------
@@ -142,7 +144,7 @@ class Cancelled:
         Raises
         ------
         ValueError
-            If the filter was another: there is no theorem for it.
+            If the filter is not NLMS: there is no theorem for other filters.
         """
         if not isinstance(self.canceller, EchoCanceller):
             raise ValueError("there is no theorem for the Kalman filter: cancel with filter='nlms'")
@@ -164,34 +166,34 @@ def cancel(
     filter: str = "kalman",
     eta: float | None = None,
 ) -> Cancelled:
-    """Cancel the echo of the far end in a microphone's signal.
+    """Cancel the echo of the far end in the signal of a microphone.
 
     Parameters
     ----------
     far : array-like of shape (n,)
-        What the loudspeaker played: floating-point numbers, or 16-bit integers, which are divided by 32768.
+        The signal played by the loudspeaker: floating-point numbers, or 16-bit integers, which are divided by 32768.
     mic : array-like of shape (n,)
-        What the microphone heard meanwhile.
+        The signal of the microphone during the same time.
     rate : int, default=16000
         Samples per second.
     taps : int, default=512
         Length of the filter in samples.
     filter : {"kalman", "nlms"}, default="kalman"
-        "kalman" is `KalmanCanceller`, which holds through talk at the near end; "nlms" is `EchoCanceller`, which learns
-        faster at first and when the room changes, and has a certificate. See docs/echo.md.
+        "kalman" is `KalmanCanceller`, which is robust to near-end talk; "nlms" is `EchoCanceller`, which learns faster
+        at first and after the room changes, and has a certificate. See docs/echo.md.
     eta : float, default=None
-        Learning rate of "nlms"; None is 10 over the mean of |x_t|^2 over the far end, so that the volume does not
-        matter, and 10/11 of the error are corrected where the far end is as loud as on average.
+        Learning rate of "nlms"; None is 10 divided by the mean of |x_t|^2 over the far end: the volume then does not
+        matter, and a step corrects 10/11 of the error when the far end has its average power.
 
     Returns
     -------
     Cancelled
-        What is left of the microphone, and how much was cancelled when.
+        The residual, and the attenuation over time.
 
     Raises
     ------
     ValueError
-        If a signal is silent, or not as long as the other, or has a sample that is not finite.
+        If a signal is silent, the signals differ in length, or a sample is not finite.
 
     Examples
     --------
@@ -231,7 +233,7 @@ def cancel(
 
 
 def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> tuple[float, float]:
-    """The mean squares of both signals, once they are known to be of one length, finite and not silent."""
+    """The mean squares of both signals, which are checked to be of equal length, finite and not silent."""
     found = []
     for name, signal in (("far", far), ("mic", mic)):
         total = 0.0
@@ -249,12 +251,12 @@ def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> tuple[floa
 
 
 def blocks(size: int, rate: int) -> Iterator[tuple[int, int]]:
-    """From where to where each window lies."""
+    """The start and the end of each window."""
     step = max(1, round(WINDOW * rate))
     return ((a, min(size, a + step)) for a in range(0, size, step))
 
 
 def decibels(power: Floats, over: Floats) -> Floats:
-    """10 log10 of a ratio of powers; NaN where both are 0."""
+    """10 log10 of a ratio of powers; NaN if both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return 10.0 * np.log10(power / over)

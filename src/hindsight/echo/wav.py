@@ -24,7 +24,7 @@ FORMATS = (np.dtype(np.int16), np.dtype(np.float32), np.dtype(np.float64))
 
 
 def read(path: str | os.PathLike[str]) -> tuple[int, NDArray[Any]]:
-    """Read one channel from a WAV file; the samples are mapped to memory, not copied.
+    """Read one channel from a WAV file; the samples are memory-mapped, not copied.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def read(path: str | os.PathLike[str]) -> tuple[int, NDArray[Any]]:
     Raises
     ------
     SourceError
-        If it is not such a file.
+        If the file is not of this kind.
     """
     from scipy.io import wavfile
 
@@ -66,7 +66,7 @@ def read(path: str | os.PathLike[str]) -> tuple[int, NDArray[Any]]:
 
 
 def write(path: str | os.PathLike[str], rate: int, clean: NDArray[Any], dtype: Any) -> int:
-    """Write samples to a WAV file, atomically, and return how many did not fit into 16 bits and were saturated.
+    """Write samples to a WAV file atomically, and return how many of them were clipped to 16 bits.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def write(path: str | os.PathLike[str], rate: int, clean: NDArray[Any], dtype: A
     rate : int
         Samples per second.
     clean : ndarray of shape (n,)
-        The samples, between -1 and 1 as a rule.
+        The samples, usually between -1 and 1.
     dtype : dtype
-        int16, float32 or float64: what is written. Floating-point numbers are written as they are, however large.
+        The type to write: int16, float32 or float64. Floating-point numbers are not clipped.
     """
     from scipy.io import wavfile
 

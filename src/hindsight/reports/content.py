@@ -1,6 +1,6 @@
-"""What a report says of what was learnt: certificates, course, weights, predictions, and how it was made.
+"""The content of a report: certificates, the course of the run, weights, predictions, and settings.
 
-Everything is gathered as plain values; `page` makes a page of them, and `datasets` has what its charts draw.
+Everything is collected as plain values; `page` turns them into a page, and `datasets` has the data of its charts.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ UNITS = {"square": SQUARES, "mistakes": MISTAKES}
 
 @dataclass
 class Subject:
-    """What a report is about; what was learnt comes on top.
+    """The data and settings that a report is about.
 
     Attributes
     ----------
     data : str
-        The rows in a few words.
+        A short description of the rows.
     rows, features : int
-        How many there are.
+        The numbers of rows and features.
     names : sequence of str or None
-        The names of the features; None where they have none.
+        The names of the features; None if they have none.
     settings : dict of str to str
-        How it was made.
+        The settings of the training, by name.
     labels : list of str or None
-        The labels; None where targets are numbers.
+        The labels; None if targets are numbers.
     target : str or None
-        The column that was predicted, if it has a name.
+        The name of the target column, if it has one.
     how : str
         How the rows were read.
     preparation : str
-        How they were prepared, in a few words.
+        A short description of how they were prepared.
     rejected : int
-        How many rows were bad; `rejects` has the first ones.
+        Number of bad rows; `rejects` has the first ones.
     warnings, notes : list of str
-        What else is to be said.
+        Warnings and further remarks.
     columns : list of dict or None
-        The columns and how they were typed; None stands for numbers alone.
+        The columns and their types; None if all are numeric.
     """
 
     data: str
@@ -88,7 +88,7 @@ class Subject:
     columns: list[dict[str, Any]] | None = None
 
     def values(self) -> dict[str, Any]:
-        """All of it as the page takes it."""
+        """The subject as plain values for the page."""
         rows = self.columns
         if not rows:
             known = [(name, "") for name in self.names or []] + (
@@ -102,13 +102,13 @@ class Subject:
 
 
 def content(subject: Subject, learners: list[dict[str, Any]], datasets: Datasets, **more: Any) -> dict[str, Any]:
-    """Everything that a report says, as plain values."""
+    """The content of a report, as plain values."""
     drawn = {name: rounded(rows) for name, rows in datasets.items()}
     return dict(_plain(subject.values() | {"learners": learners, "datasets": drawn} | more))
 
 
 def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a chart draws, to seven digits: nobody sees more, and the page stays small."""
+    """The data of a chart rounded to seven digits, which keeps the page small without a visible difference."""
     return [{k: float(f"{v:.7g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
 
 
@@ -116,16 +116,16 @@ def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class Weights(NamedTuple):
-    """The weights of some runs, one row per run, without and with what belongs to them.
+    """The weights of several runs, one row per run, with the intercepts and the spread of the features.
 
     Attributes
     ----------
     w : ndarray of shape (n_runs, n_features)
-        Those of the features.
+        The weights of the features.
     intercept : list of float
-        Those of the constant coordinate; empty without one.
+        The weights of the constant coordinate; empty without one.
     spread : ndarray or None
-        How far each feature spreads, where that is known: weights are then compared by how far they move predictions.
+        The spread of each feature, if known: weights are then compared by their effect on predictions.
     """
 
     w: np.ndarray
@@ -151,7 +151,7 @@ def learner_values(
     datasets: Datasets,
     **words: Any,
 ) -> dict[str, Any]:
-    """What is said of every learner: its figures, its certificates and its weights."""
+    """The values shown for every learner: its losses, certificates and weights."""
     whole = combined(certificates) if certificates else None
     out: dict[str, Any] = {"key": key, "means": means, "window": 0, "verdict": None, "worth": None, "text": [], **words}
     if whole is not None:
@@ -182,7 +182,7 @@ def learner_values(
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
-    """A certificate as plain values, without the weights of its predictors: there may be very many."""
+    """A certificate as plain values, without the weights of its predictors, which may be very many."""
     out = certificate.to_dict()
     for name in ("comparator", "best"):
         if out.get(name):
@@ -193,7 +193,7 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
 def largest_weights(
     weights: Weights, names: Sequence[str] | None, labels: list[str] | None, best: Sequence[Best | None]
 ) -> list[dict[str, Any]]:
-    """The weights that move predictions most, or the largest where no spread is known; and those of the best u."""
+    """The weights with the largest effect (or size, if no spread is known), with those of the best u."""
     w, _, spread = weights
     n = w.shape[1]
     order = np.argsort(-(np.abs(w) * (1.0 if spread is None else spread[:n])).ravel(), kind="stable")[:TOP]
@@ -216,7 +216,7 @@ def largest_weights(
 
 
 def lines_of(lines: dict[str, Any]) -> list[dict[str, Any]]:
-    """Pairs of rounds and values, by the name of the line, as a chart takes them."""
+    """Pairs of rounds and values by the name of the line, in the form that a chart takes."""
     return [{"rounds": r, "value": v, "line": name} for name, pairs in lines.items() for r, v in pairs]
 
 
@@ -236,9 +236,10 @@ def online_values(
     constant: tuple[str, float],
     **words: Any,
 ) -> dict[str, Any]:
-    """What is said of a learner whose rows were predicted before they were learnt.
+    """The values shown for a learner with progressive predictions.
 
-    `constant` is what the best constant loses per row, after the name of its unit: for runs without a certificate.
+    `constant` is the loss of the best constant per row, with the name of its unit first; it is for runs without a
+    certificate.
     """
     learner, labels = runs[0].learner, subject.labels
     series = series_of(recording, k, certificates)
@@ -275,7 +276,7 @@ def online_values(
 
 
 def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> str:
-    """The series in which a learner is judged: that of its certificate, or of the command where there is none."""
+    """The loss in which a learner is judged: that of its certificate, or that of the command if there is none."""
     if certificates:
         if certificates[0].unit == MISTAKES:
             return "mistakes"
@@ -288,7 +289,7 @@ def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> 
 def figures_of(
     recording: Recording, k: int, series: str, certificates: list[Certificate], constant: tuple[str, float]
 ) -> tuple[dict[str, float], list[str]]:
-    """The means of the run, the best constant, the best fixed predictor and the promise; and what to say of them."""
+    """The mean losses of the run, the best constant, the best fixed predictor and the bound, with remarks."""
     mine = float(recording.course.sums[recording.index(k, series)]) / (recording.course.weight or 1.0)
     if not certificates or any(math.isnan(c.lost) for c in certificates):
         other = constant[1] if UNITS.get(series, "log loss") == constant[0] else math.nan
@@ -310,7 +311,7 @@ def loss_data(
     datasets: Datasets,
     points: int,
 ) -> int:
-    """The mean loss so far and over a window, and what it is compared with; the length of the window."""
+    """The mean loss so far and over a window, its comparators, and the length of the window."""
     k, means = each["key"], each["means"]
     course, at = recording.course, recording.index(k, series)
     if not course.rounds:
@@ -342,7 +343,7 @@ def loss_data(
 
 
 def rooted_pairs(unit: str, pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points of a line, squared errors by their roots."""
+    """The points of a line, with the square roots of squared errors."""
     if not pairs:
         return []
     x, y = np.array(pairs).T
@@ -355,7 +356,7 @@ def pairs_of(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
 
 
 def summed(certificates: list[Certificate]) -> RegretCurve | None:
-    """The curve of all runs together, at the rounds that those of all have; None where one has none."""
+    """The sum of the curves of all runs at the rounds that they have in common; None if a run has no curve."""
     curves = [c.curve for c in certificates]
     known = [curve for curve in curves if curve is not None]
     if not known or len(known) < len(curves):
@@ -370,7 +371,7 @@ def summed(certificates: list[Certificate]) -> RegretCurve | None:
 
 
 def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) -> list[dict[str, Any]]:
-    """The values of all lines at some rounds: what a page shows where the mouse is."""
+    """The values of all lines at some rounds, for the tooltips of a page."""
     rounds = np.array([r for r, _ in lines["so far"]])
     logs = np.geomspace(1.0, rounds.size, count // 2)
     places = np.unique(np.concatenate([np.linspace(0, rounds.size - 1, count // 2), logs - 1.0]).astype(int))
@@ -382,7 +383,7 @@ def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) ->
 
 
 def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets: Datasets) -> None:
-    """The regret per round against the best fixed predictor along the run, and the most that was promised."""
+    """The regret per round against the best fixed predictor along the run, and its bound."""
     curve = summed(certificates)
     if curve is None or curve.rounds.size < 2:
         return
@@ -394,7 +395,7 @@ def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets:
 
 
 def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Datasets, sets: bool) -> None:
-    """How intervals (or sets of labels) covered along the run, and the last rows with theirs."""
+    """The coverage of intervals (or label sets) along the run, and the last rows with their intervals."""
     from ..certificates.coverage import certify_coverage
 
     k, certificate = each["key"], certify_coverage(found.tracker, sets)
@@ -408,7 +409,7 @@ def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Data
 
 
 def shares_data(k: int, certificates: list[Certificate], datasets: Datasets) -> None:
-    """The weights of the members of a panel along the run: those with the most, and the rest together."""
+    """The weights of the members of a panel along the run: the largest ones, and the others combined."""
     for c in certificates[:1]:
         marks = [m.rounds for m in c.path]
         members = [m for m in c.members if len(m.course) == len(marks)]
@@ -426,16 +427,16 @@ def shares_data(k: int, certificates: list[Certificate], datasets: Datasets) -> 
 
 
 class ScoredRows(NamedTuple):
-    """Some of the rows with what was predicted for them.
+    """A sample of the rows with their predictions.
 
     Attributes
     ----------
     scores : ndarray
-        Predicted numbers; one column for the second of two labels, or one per label.
+        The predicted numbers, or for labels one column for the second of two labels, otherwise one per label.
     y, c : ndarray
-        The target of each row, or its label by its number, and its weight.
+        The target of each row (or the index of its label), and its weight.
     seen : int
-        Of how many rows these are a sample.
+        The number of rows from which the sample was drawn.
     """
 
     scores: np.ndarray
@@ -453,9 +454,10 @@ def prediction_values(
     learners: int,
     datasets: Datasets,
 ) -> dict[str, Any]:
-    """Predicted against true numbers; for labels confusions, threshold curves and, of probabilities, calibration.
+    """Predicted against true numbers; for labels the confusion table, threshold curves and, for probabilities,
+    calibration.
 
-    Of several labels each has a curve against the rest.
+    With more than two labels, each has a one-vs-rest curve.
     """
     out: dict[str, Any] = {"sample": len(rows.y), "of": rows.seen}
     labels = subject.labels
@@ -481,7 +483,7 @@ def prediction_values(
 
 
 def confusion_of(counts: np.ndarray, labels: list[str]) -> dict[str, Any]:
-    """The table of confusions, of many labels those of the most frequent ones and the rest together."""
+    """The confusion table; if there are many labels, the most frequent ones and the others combined."""
     if len(labels) <= LABELS:
         return {"labels": labels, "counts": counts.tolist()}
     common = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[: LABELS - 1])
@@ -492,24 +494,24 @@ def confusion_of(counts: np.ndarray, labels: list[str]) -> dict[str, Any]:
 
 
 def points(most: int, least: int, share: int) -> int:
-    """How many points a curve may have where so many of its kind share the page."""
+    """The number of points of a curve, given the number of curves of its kind on the page."""
     return max(least, min(most, 6 * most // share))
 
 
 def spaced(size: int, count: int) -> np.ndarray:
-    """So many places, or all, evenly from the first to the last."""
+    """Evenly spaced indices from the first to the last, or all indices if there are few."""
     return np.unique(np.linspace(0, size - 1, min(count, size)).astype(int))
 
 
 def dots(y: np.ndarray, said: np.ndarray, count: int) -> list[dict[str, Any]]:
-    """True and predicted numbers: some at random, and the lowest and highest."""
+    """True and predicted numbers: a random sample, with the lowest and the highest."""
     ends = [y.argmin(), y.argmax(), said.argmin(), said.argmax()]
     show = np.unique(np.r_[np.arange(min(count, len(y))), ends].astype(int))
     return [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
 
 
 def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int) -> list[dict[str, Any]]:
-    """Recall, precision and error rate where rows are called positive if their score is above a threshold."""
+    """Recall, precision and error rate of predicting the positive class if the score is above a threshold."""
     order = np.argsort(-scores, kind="stable")
     s, ones, all_ = scores[order], np.cumsum((c * y)[order]), np.cumsum(c[order])
     last = np.flatnonzero(np.append(s[1:] < s[:-1], True))

@@ -1,7 +1,7 @@
 """The public `report`, and reports of estimators.
 
-The rows of online ones are played again; of those that read all rows at once, or in each of many rounds, errors and
-predictions are shown, and their rounds.
+For online estimators the run is replayed. For estimators that read all rows at once, or in each of many rounds, the
+report shows their errors, predictions and rounds.
 """
 
 from __future__ import annotations
@@ -62,22 +62,22 @@ ONLINE = ("intercept", "passes", "scale")  # settings of plans that learners in 
 
 
 def report(model: Any, path: str | os.PathLike[str], X: Any, y: Any = None, sample_weight: Any = None) -> None:
-    """Write a report of what a model learnt as one HTML page that loads nothing.
+    """Write a report of what a model learnt as one self-contained HTML page.
 
-    The rows of a model that learnt online are played again, for its certificate, which the model keeps, and for the
-    course of the run.
+    For a model that learnt online, the run is replayed over the rows to compute its certificate, which the model keeps,
+    and its curves.
 
     Parameters
     ----------
     model : Model or estimator
-        What `hindsight.learn` or `hindsight.load` returned, a fitted classifier or regressor with scikit-learn's
+        The result of `hindsight.learn` or `hindsight.load`, a fitted classifier or regressor with scikit-learn's
         methods, or a scikit-learn Pipeline that ends in one.
     path : str or path-like
-        The file; one that exists is replaced.
+        The file; an existing one is overwritten.
     X : object
-        The rows the model was trained on, in that order: for a `Model` anything that `hindsight.open_source` reads.
+        The rows the model was trained on, in the same order; for a `Model` anything that `hindsight.open_source` reads.
     y : array-like of shape (n_rows,), default=None
-        Targets as in training; None where the rows have them.
+        Targets as in training; None if the rows contain them.
     sample_weight : array-like of shape (n_rows,), default=None
         Weights as in training.
 
@@ -86,9 +86,9 @@ def report(model: Any, path: str | os.PathLike[str], X: Any, y: Any = None, samp
     MismatchError
         If these are not the rows of the run.
     ModelError
-        If the model does not tell how its rows were read.
+        If the model does not contain how its rows were read.
     ValueError
-        If the file cannot be written, or the model has met a single class.
+        If the file cannot be written, or the model has seen only one class.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def report(model: Any, path: str | os.PathLike[str], X: Any, y: Any = None, samp
 
 
 def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any = None) -> None:
-    """Certify an estimator over the rows it was trained on, where it can be, and write its report."""
+    """Certify an estimator over its training rows, if possible, and write its report."""
     check_is_fitted(model)
     check_destination(path, replaced=True)
     classes = getattr(model, "classes_", None)
@@ -143,7 +143,7 @@ def parameters_of(model: Any) -> dict[str, str]:
 def played_values(
     subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: list[Certificate], datasets: Datasets
 ) -> dict[str, Any]:
-    """What is said of an online estimator: its rows are played again from its start."""
+    """The values shown for an online estimator, whose run is replayed from its start."""
     runs, told, c, passes, blocks = model._replayed(X, y, weight)
     recording, wrong = Recording([runs], subject.labels), 0
     for part, z in blocks:
@@ -162,7 +162,7 @@ def played_values(
 
 
 def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
-    """The figures of a run beside those of the best constant, from the targets (or numbers of labels) of its rows."""
+    """The scores of a run and of the best constant, from the targets (or label indices) of its rows."""
     total = recording.course.weight or 1.0
     if recording.labels is None:
         square = float(recording.course.sums[recording.index(0, "square")]) / total
@@ -176,7 +176,7 @@ def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
 
 
 def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
-    """What is wrong with the order of targets, or of numbers of labels."""
+    """Warnings about the order of targets, or of label indices."""
     sums = np.zeros(FIELDS)
     if labels is None:
         add_numbers(sums, y)
@@ -188,7 +188,7 @@ def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
 
 
 def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: Any) -> None:
-    """Write the report of a model that was fitted to all the rows of a plan."""
+    """Write the report of a model that was fitted to all rows of a plan."""
     subject = Subject(
         plain_name(plan.where), read.X.shape[0], read.X.shape[1], list(read.names),
         {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | parameters_of(model),
@@ -207,7 +207,7 @@ def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: 
 def fitted_values(
     subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate], datasets: Datasets
 ) -> dict[str, Any]:
-    """What is said of a model that was fitted to all rows at once."""
+    """The values shown for a model that was fitted to all rows at once."""
     y, labels = np.asarray(column_or_1d(y)), subject.labels
     c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     figures = evaluate(model, X, y, weight=c, light=True).scores
@@ -245,7 +245,7 @@ def fitted_values(
 def words_of(
     model: Any, figures: Scores, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """How a model was made, in words, and its figures: its own, those of its certificate, or those of an evaluation."""
+    """How a model was trained, in words, and its scores: its own, its certificate's, or those of an evaluation."""
     kind = type(model).__name__
     words: dict[str, Any] = {"name": kind, "title": "", "notes": [IN_SAMPLE], "unit": MISTAKES}
     if hasattr(model, "histories_"):
@@ -286,17 +286,17 @@ def how_it_read(model: Any) -> str:
 
 
 def means_of(loss: float, constant: float) -> dict[str, float]:
-    """Figures where nothing but a constant is compared with."""
+    """The mean losses if the only comparator is a constant."""
     return {"loss": loss, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}
 
 
 def y_unit(model: Any) -> float:
-    """By what squared errors of the targets as they were learnt are multiplied."""
+    """The factor from squared errors of the targets as learnt to those of the given targets."""
     return float(getattr(model, "y_scale_", 1.0)) ** 2
 
 
 def spread_of(model: Any, y: np.ndarray, c: np.ndarray) -> float:
-    """What the best constant loses per unit of weight, in squares; of several runs in all."""
+    """The square loss of the best constant per unit of weight, summed over the runs."""
     classes = getattr(model, "classes_", None)
     if classes is None:
         return mean_square_distance(y.astype(np.float64), c)
@@ -304,13 +304,13 @@ def spread_of(model: Any, y: np.ndarray, c: np.ndarray) -> float:
 
 
 def mean_square_distance(y: np.ndarray, c: np.ndarray) -> float:
-    """What the best constant loses per unit of weight, in squares."""
+    """The square loss of the best constant per unit of weight."""
     total = float(c.sum()) or 1.0
     return float(c @ (y - float(c @ y) / total) ** 2) / total
 
 
 def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
-    """What each run says of each row, one column per run, and whether these are probabilities."""
+    """The predictions of each run, one column per run, and whether these are probabilities."""
     if hasattr(model, "_means"):
         return model._means(X), True
     odds = hasattr(model, "predict_proba")
@@ -323,7 +323,7 @@ def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
 
 
 def weights_of(model: Any, X: Any) -> Weights:
-    """The weights of a model, with the spread of the columns of its rows; none where it is not linear."""
+    """The weights of a model, with the spread of the columns of its rows; None if it is not linear."""
     if not hasattr(model, "coef_"):
         return Weights(np.zeros((1, 0)), [])
     w = np.atleast_2d(np.asarray(model.coef_, np.float64))
@@ -334,7 +334,7 @@ def weights_of(model: Any, X: Any) -> Weights:
 
 
 def losses_of(model: Any) -> list[dict[str, np.ndarray]]:
-    """For each run what it lost in every round, over the rows learnt from ("") and over those held out."""
+    """The losses of each run in every round, over the training rows ("") and the held-out rows."""
     if hasattr(model, "histories_"):
         unit, pairs = y_unit(model), [{"": h.loss, ", held out": h.held} for h in model.histories_]
         return [{name: unit * np.asarray(line) for name, line in of.items() if line is not None} for of in pairs]
@@ -345,7 +345,7 @@ def losses_of(model: Any) -> list[dict[str, np.ndarray]]:
 def round_rows(
     losses: list[dict[str, np.ndarray]], labels: list[str] | None, charted: list[int], unit: str
 ) -> list[dict[str, Any]]:
-    """The losses of every round as lines, of the labels that have charts."""
+    """The losses of every round as lines, for the labels that have charts."""
     lines = {}
     for k in charted:
         name = labels[k] if labels is not None and len(losses) > 1 else per_row(unit)

@@ -1,4 +1,4 @@
-"""A report as one HTML page: it loads nothing, runs its own scripts alone, and holds all its numbers as JSON."""
+"""A report as one HTML page: it loads nothing, runs only its own scripts, and contains all its numbers as JSON."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write_page(path: str, content: dict[str, Any]) -> None:
     path : str
         The file to write.
     content : dict
-        What `hindsight.reports.content.content` gathered.
+        The result of `hindsight.reports.content.content`.
 
     Raises
     ------
@@ -83,40 +83,40 @@ def own_file(name: str) -> str:
 
 
 def in_script(value: Any) -> str:
-    """A value as JSON inside a script: a "<" stands inside strings alone, and is written so that no tag begins."""
+    """A value as JSON inside a script: "<", which only occurs in strings, is escaped so that no tag begins."""
     return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def escaped(text: Any) -> str:
-    """Text that is no markup, with control characters spelt out."""
+    """Text with markup and control characters escaped."""
     spelt = "".join(c if c.isprintable() or c == " " else repr(c)[1:-1] for c in str(text))
     return html.escape(spelt)
 
 
 def number(value: float | None) -> str:
-    """A number for a table; a dash where there is none."""
+    """A number for a table; a dash if it is missing."""
     return "–" if value is None else _n(value)
 
 
 def figure_cell(name: str, value: float | None) -> str:
-    """A figure of a table under its name."""
+    """A table cell with a number and its name."""
     return "–" if value is None else shown_figure(name, value)
 
 
 def cells(values: Iterable[Any], tag: str = "td", left: Collection[int] = ()) -> str:
-    """Cells of a table with this text, which is set to the left in some of the columns."""
+    """Table cells with this text, which is left-aligned in some of the columns."""
     kinds = (' class="left"' if j in left else "" for j in itertools.count())
     return "".join(f"<{tag}{kind}>{escaped(text)}</{tag}>" for text, kind in zip(values, kinds, strict=False))
 
 
 def table(head: str, rows: Iterable[str]) -> str:
-    """A table of these cells, which scrolls where it is too wide."""
+    """A table of these cells, which scrolls if it is too wide."""
     lines = [head, *rows] if head else rows
     return f'<div class="scroll"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
 
 
 def percent(part: float | None) -> str:
-    """A part of all; nothing where there is none."""
+    """A fraction as a percentage; empty if it is missing."""
     return f"{100 * part:.3g} %" if part else ""
 
 
@@ -137,7 +137,7 @@ def header(content: dict[str, Any], drawn: bool) -> str:
 
 
 def side_by_side(learners: list[dict[str, Any]]) -> str:
-    """What is said first of several learners: the figures of each, in words, and its verdict."""
+    """The opening for several learners: the results of each in words, and its verdict."""
     out = ""
     for each in learners:
         verdict = each["verdict"] or "NO CERTIFICATE"
@@ -154,7 +154,7 @@ def first_capital(text: str) -> str:
 
 
 def opening(each: dict[str, Any]) -> str:
-    """What is said first of a learner: that a constant would have lost less, the figures, and the verdict."""
+    """The opening for one learner: a warning if a constant would have lost less, the results, and the verdict."""
     advised, first, last, what = [c for c in each["certificates"] if c["advice"]], "", "", constant_of(each["unit"])
     if advised and len(each["certificates"]) == 1:
         first = f"<b>This run lost more than {escaped(what)} would have.</b>"
@@ -169,7 +169,7 @@ def opening(each: dict[str, Any]) -> str:
 
 
 def band(each: dict[str, Any]) -> str:
-    """The verdict, and what the promise is worth."""
+    """The verdict, and how useful the guarantee is."""
     verdict = each["verdict"] or "NONE"
     if each["verdict"] is None:
         why = each.get("why") or "no promise was checked"
@@ -190,7 +190,7 @@ def band(each: dict[str, Any]) -> str:
 
 
 def tiles(each: dict[str, Any]) -> str:
-    """The figures, each with its name."""
+    """The main numbers, each with its name."""
     cells = [
         f'<div class="tile{" first" if k == 0 else ""}"><span>{escaped(name)}</span><b>{escaped(text)}</b></div>'
         for k, (name, text) in enumerate(each["tiles"])
@@ -202,7 +202,7 @@ def tiles(each: dict[str, Any]) -> str:
 
 
 def figure(drawn: dict[str, Any], place: str, title: str, caption: str, wide: bool = False, inside: str = "") -> str:
-    """A chart with its title and caption; nothing where there is none."""
+    """A chart with its title and caption; empty if there is no chart."""
     if place not in drawn and not inside:
         return ""
     switch = ""
@@ -215,7 +215,7 @@ def figure(drawn: dict[str, Any], place: str, title: str, caption: str, wide: bo
 
 
 def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
-    """One learner: its charts, its table of confusions, and its certificate in full."""
+    """The section of one learner: its charts, its confusion table, and its complete certificate."""
     k = each["key"]
     sample = ""
     if each.get("of", 0) > each.get("sample", 0):
@@ -259,19 +259,19 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
 
 
 def first_of(each: dict[str, Any]) -> str:
-    """Which label the chart of the members is about, where each has a panel of its own."""
+    """The label that the chart of the members is about, if each label has its own panel."""
     found = each["certificates"]
     return f", for {found[0]['label']} against the rest" if len(found) > 1 else ""
 
 
 def covered(each: dict[str, Any]) -> str:
-    """What intervals covered, in words; empty where there are none."""
+    """The coverage of intervals in words; empty if there are none."""
     found = each.get("coverage")
     return " ".join(first_capital(line.strip()) + "." for line in found["lines"][1:3]) if found else ""
 
 
 def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:
-    """Where there are more than two labels: which of them the charts that follow are about."""
+    """If there are more than two labels: a choice of the label that the following charts are about."""
     places = [f"c-{name}{each['key']}" for name in ("link", "threshold", "calibration", "histogram")]
     places = [place for place in places if place in drawn]
     if not each.get("chosen") or not places:
@@ -286,7 +286,7 @@ def label_choice(each: dict[str, Any], drawn: dict[str, Any]) -> str:
 
 
 def calibrated(each: dict[str, Any]) -> str:
-    """What the calibration chart shows, of two labels with the terms of the Brier score."""
+    """The caption of the calibration chart; for two labels with the terms of the Brier score."""
     found = each.get("calibration")
     if not found:
         return ""
@@ -302,7 +302,7 @@ def calibrated(each: dict[str, Any]) -> str:
 
 
 def calibration_table(each: dict[str, Any]) -> str:
-    """The Brier score of each label against the rest, and its terms; nothing where there are two labels."""
+    """The Brier score of each label against the rest, and its terms; empty if there are two labels."""
     if not each.get("chosen") or not each.get("calibration"):
         return ""
     rows = (
@@ -313,7 +313,7 @@ def calibration_table(each: dict[str, Any]) -> str:
 
 
 def confusion(each: dict[str, Any]) -> str:
-    """The table of confusions."""
+    """The confusion table."""
     found = each.get("confusion")
     if not found:
         return ""
@@ -326,7 +326,7 @@ def confusion(each: dict[str, Any]) -> str:
 
 
 def in_full(each: dict[str, Any]) -> str:
-    """The certificate in full, its assumptions first."""
+    """The complete certificate, starting with its assumptions."""
     if not each["certificates"]:
         return ""
     needs = "".join(
@@ -352,7 +352,7 @@ def in_full(each: dict[str, Any]) -> str:
 
 
 def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
-    """All learners beside each other."""
+    """The comparison of all learners."""
     heads = [name for name in found["table"][0] if name != "name"]
     rows = (cells([row["name"], *(figure_cell(h, row[h]) for h in heads)], left={0}) for row in found["table"])
     compared = table(cells(["learner", *heads], "th", {0}), rows)
@@ -375,7 +375,7 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
 
 
 def rows_section(content: dict[str, Any]) -> str:
-    """The columns and how they were typed, and bad rows."""
+    """The columns and their types, and bad rows."""
     columns = content["columns"]
     rows = [
         cells([c["name"], c["role"] or c["type"], percent(c["missing"]), c["why"]], left={0, 1, 3})

@@ -1,4 +1,4 @@
-"""Reports of training that just ended, and of models that are played again."""
+"""Reports of training that just ended, and of models whose runs are replayed."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def write_report(
     seconds: float | None = None,
     notes: Sequence[str] = (),
 ) -> None:
-    """Write the report of training that ended.
+    """Write the report of a completed training.
 
     Parameters
     ----------
     path : str
         The file to write.
     state : TrainingState
-        Where training ended.
+        The state at the end of the training.
     recording : Recording
         The course of the run.
     certificates : sequence of sequence of Certificate
-        Those of each learner; empty where there are none.
+        The certificates of each learner; empty if there are none.
     seconds : float or None, default None
-        How long learning took.
+        Duration of the training.
     notes : sequence of str
-        What else is to be said.
+        Warnings and further remarks.
 
     Raises
     ------
@@ -93,14 +93,14 @@ def write_report(
 
 
 def plain_name(where: Any) -> str:
-    """The data in a few words."""
+    """A short name of the data."""
     if where == "-":
         return "standard input"
     return ", ".join(map(str, where)) if isinstance(where, list) else str(where)
 
 
 def course_notes(passes: int, recording: Recording) -> list[str]:
-    """From where the curves begin, and what later passes are."""
+    """Notes on where the curves begin, and on later passes."""
     out = []
     if recording.first_row:
         out.append(
@@ -123,7 +123,7 @@ def settings_of(plan: Plan) -> dict[str, str]:
 
 
 def columns_of(state: TrainingState) -> list[dict[str, Any]]:
-    """The columns and how they were typed; none where they hold numbers alone."""
+    """The columns and their types; None if all are numeric."""
     source: Any = state.source
     rows: list[dict[str, Any]] = []
     if getattr(source, "decisions", None) is None:
@@ -145,7 +145,7 @@ def columns_of(state: TrainingState) -> list[dict[str, Any]]:
 
 
 def compared(state: TrainingState, recording: Recording, names: list[str], datasets: Datasets) -> dict[str, Any]:
-    """All learners in the same units, and for every pair the interval that holds at every time."""
+    """All learners in the same units, and the anytime-valid interval of every pair."""
     series = "square" if state.labels is None else "loss" if state.in_logs else "errors"
     unit = {"square": SQUARES, "loss": "log loss", "errors": "error rate"}[series]
     points = max(60, 3000 // len(names))
@@ -166,7 +166,7 @@ def compared(state: TrainingState, recording: Recording, names: list[str], datas
 
 
 def report_model(model: Model, path: str, data: Any) -> None:
-    """Certify a model over the rows it was trained on, play them again for its course, and write its report."""
+    """Certify a model over its training rows, replay them for its curves, and write its report."""
     check_outputs({"report": path}, data)
     check_destination(path, replaced=True)
     model.certificate = certify_model(model, data)
