@@ -1,4 +1,7 @@
-"""What a page in HTML may do: run its own scripts, and load or send nothing, whatever the names in it say."""
+"""Content security policy of HTML pages: only their own scripts run, and nothing is loaded or sent.
+
+So names in the data that contain markup can do no harm.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,12 @@ def policy_tag(scripts: Sequence[str] = (), styles: Sequence[str] = ()) -> str:
     Parameters
     ----------
     scripts, styles : sequence of str
-        Each exactly as it stands between its tags.
+        The exact text of each script or style sheet between its tags.
 
     Returns
     -------
     str
-        A meta tag, which must come before them.
+        A meta tag, which must come before the scripts and style sheets.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""What can go wrong, as exceptions that say where and what to do."""
+"""Exceptions, whose messages say where the error is and what to do."""
 
 
 class RowError(ValueError):
-    """A row that cannot be played. `row` is its place in the call, from 0."""
+    """A row that cannot be played. `row` is its index in the call, from 0."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(f"row {row}{message}")
@@ -14,7 +14,7 @@ class MismatchError(ValueError):
 
 
 class ModelError(ValueError):
-    """A model file or a checkpoint that cannot be read or written: which, and what is wrong."""
+    """A model file or a checkpoint that cannot be read or written. The message names it and says what is wrong."""
 
 
 class NewLabelError(ValueError):
@@ -45,20 +45,20 @@ class NoRowsError(SourceError):
 
 
 class DisprovedError(SourceError):
-    """A row that is not as the first rows had shown: what was decided from them about its column does not hold."""
+    """A row that contradicts what was inferred about its column from the first rows."""
 
 
 class AssumptionWarning(UserWarning):
-    """The data seen so far lies outside what a theorem, or the geometry, allows for."""
+    """The data so far violates an assumption of the theorem or the geometry."""
 
 
 class OptionError(ValueError):
-    """An option that is wrong, or that does not fit the others; the command spells its name ``--name``.
+    """An invalid option, or one that is incompatible with the others; the command spells its name ``--name``.
 
     Parameters
     ----------
     option : str
-        Its name.
+        The name of the option.
     message : str
         What is wrong with it; the message of the error is the name followed by this text.
     """

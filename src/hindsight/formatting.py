@@ -1,7 +1,7 @@
-"""Numbers and structures as people and JSON read them.
+"""Formatting of numbers for people and for JSON.
 
-Figures that people compare have three digits, sums and what a theorem speaks of have six, parts of a whole are in per
-cent: so on a terminal, in a report, on the page of a service and in a notebook. JSON has all digits.
+Main figures have three digits, sums and the quantities of theorems have six, and fractions are in per cent. This holds
+on a terminal, in a report, on the web page of the service and in a notebook. JSON has all digits.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def brief(value: float) -> str:
-    """A figure for people: three digits, all of those before the point, and those that tell it from 1.
+    """A figure with three significant digits.
 
-    A dash stands for what is not a number.
+    There are more if they are needed before the decimal point, or to distinguish the figure from 1. NaN is a dash.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def brief(value: float) -> str:
 
 
 def percent(part: float) -> str:
-    """A part of a whole: per cent to a tenth, and further where it is near 0 or 1.
+    """A fraction in per cent with one decimal, or more decimals if it is close to 0 or 1.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def percent(part: float) -> str:
 
 
 def _n(value: float) -> str:
-    """Six digits, with commas where they help."""
+    """A number with six significant digits, and thousands separators where they help."""
     if float(value).is_integer() and abs(value) < 1e12:
         return f"{value:,.0f}"
     if 1e3 <= abs(value) < 1e9:
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows of a table as lines: the first columns to the left, the others to the right."""
+    """The rows of a table as lines, with the first `left` columns left-aligned and the others right-aligned."""
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     signs = ["<" if j < left else ">" for j in range(len(wide))]
     lines = ("  ".join(f"{cell:{s}{w}}" for cell, s, w in zip(row, signs, wide, strict=True)) for row in rows)

@@ -8,5 +8,5 @@ SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if 
 
 
 def heeded() -> list[signal.Signals]:
-    """Those that whoever started the process did not tell it to ignore, as nohup does."""
+    """The signals that the parent process did not set to be ignored, as nohup does."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

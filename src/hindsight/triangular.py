@@ -1,4 +1,4 @@
-"""Triangular systems: scipy.linalg takes 0.1 s to import, which is a quarter of a small run, so few rows do without."""
+"""Triangular systems. Small ones are solved without scipy.linalg, whose import of 0.1 s is a quarter of a small run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def solve_triangular(
     Parameters
     ----------
     upper : array of shape (n, n)
-        U; what is below its diagonal is not read, and nothing on the diagonal is 0.
+        U, with a nonzero diagonal; entries below the diagonal are not read.
     right : array of shape (n,)
         b.
     check_finite : bool, default False
@@ -26,7 +26,7 @@ def solve_triangular(
     Returns
     -------
     array of shape (n,)
-        x.
+        The solution x.
 
     Examples
     --------

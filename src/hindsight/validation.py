@@ -1,4 +1,4 @@
-"""Checks of parameters, targets and weights: what is right passes, what is not is one clear error."""
+"""Checks of parameters, targets and weights, which raise a clear error for invalid values."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .errors import RowError
 
 
 def refuse_masked(values: Any, what: str, error: type[ValueError] = ValueError) -> None:
-    """Refuse masked values, which would be read as what is under the mask."""
+    """Refuse masked values, since the data under the mask would be read."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         at = ", ".join(map(str, np.argwhere(np.ma.getmaskarray(values))[0].tolist()))
         raise error(f"{what}[{at}] is masked: fill masked values, or leave such rows out")
 
 
 def check_numbers(values: Any, what: str) -> None:
-    """Refuse what numpy would turn into other numbers: masked values, dates and times, complex numbers."""
+    """Refuse values that numpy would convert silently: masked values, dates and times, complex numbers."""
     refuse_masked(values, what)
     if not hasattr(values, "dtype"):
         values = np.asarray(values)
@@ -30,7 +30,7 @@ def check_numbers(values: Any, what: str) -> None:
 
 
 def check_target(targets: str, y: float) -> bool:
-    """Whether the learner takes this target."""
+    """Whether this target is valid for the learner."""
     if targets == "sign":
         return y in (1.0, -1.0)
     if targets == "count":
@@ -39,7 +39,7 @@ def check_target(targets: str, y: float) -> bool:
 
 
 def check_targets(targets: str, y: np.ndarray) -> None:
-    """Refuse targets that the learner does not take, naming the row."""
+    """Refuse targets that are invalid for the learner, naming the row."""
     if targets == "real":
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(y.sum()):  # one read of them; a sum that overflows is looked into
@@ -58,7 +58,7 @@ def check_targets(targets: str, y: np.ndarray) -> None:
 
 
 def check_weights(c: np.ndarray, idle: bool = False) -> None:
-    """Refuse weights that are negative, not finite, or (unless that may be) all zero."""
+    """Refuse weights that are negative, not finite, or all zero; with `idle`, all may be zero."""
     good = (c >= 0.0) & (c < np.inf)
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
@@ -68,7 +68,7 @@ def check_weights(c: np.ndarray, idle: bool = False) -> None:
 
 
 def number(name: str, value: Any, above: float = -math.inf, below: float = math.inf) -> float:
-    """`value` as a float if it is a finite number above `above` and below `below`; otherwise one clear error."""
+    """`value` as a float, if it is a finite number above `above` and below `below`; raise an error otherwise."""
     known = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if known and above < value < below:
         return float(value)
@@ -77,21 +77,21 @@ def number(name: str, value: Any, above: float = -math.inf, below: float = math.
 
 
 def at_least_0(name: str, value: Any) -> float:
-    """`value` as a float if it is a finite number, at least 0."""
+    """`value` as a float, if it is a finite number of at least 0; raise an error otherwise."""
     if number(name, value) < 0.0:
         raise ValueError(f"{name} must be at least 0, got {value!r}")
     return float(value)
 
 
 def whole(name: str, value: Any, least: int = 1, other: str = "") -> int:
-    """`value` as an int if it is a whole number, at least `least`; `other` is what else it may be, for the error."""
+    """`value` as an int, if it is an integer of at least `least`; `other` names alternatives in the error."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} must be {other}a whole number, at least {least}; got {value!r}")
     return int(value)
 
 
 def choice(name: str, value: Any, options: Any) -> Any:
-    """`value` if it is one of the options; otherwise one clear error."""
+    """`value`, if it is one of the options; raise an error otherwise."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, options))}; got {value!r}")
     return value
