@@ -1,4 +1,4 @@
-"""The command `hindsight`: each module here adds its verbs to one application."""
+"""The command `hindsight`: each module adds its subcommands to one application."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ VERBS = {  # by module
 
 
 def load_app(verb: str | None = None) -> Any:
-    """The application with all its verbs, or with those of the module of one verb, which takes less time to build."""
+    """The application with all subcommands, or only those in the module of one subcommand, which is faster to build."""
     modules = [module for module, verbs in VERBS.items() if verb in verbs]
     for module in modules or VERBS:
         import_module(f".{module}", __name__)
@@ -29,7 +29,7 @@ def load_app(verb: str | None = None) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """`app`, with all verbs, when it is first used."""
+    """`app`, with all subcommands, built on first use."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return load_app()

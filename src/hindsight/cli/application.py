@@ -1,4 +1,4 @@
-"""The application that the verbs add themselves to, and its global options."""
+"""The application to which the subcommands are added, and its global options."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ORDER = ("look", "learn", "evaluate", "predict", "certify", "inspect", "export",
 
 
 class InOrder(TyperGroup):
-    """Commands in the order in which people meet them."""
+    """Subcommands in the order of a typical workflow."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Those of `ORDER`, then the others."""
+        """The names in `ORDER`, then the others."""
         names = super().list_commands(ctx)
         return sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
 
@@ -89,21 +89,21 @@ def one_line_errors() -> Iterator[None]:
 
 
 class Some(NamedTuple):
-    """Marks a parameter, a mapping, as those of these options of a record that were given."""
+    """Marks a mapping parameter as the given ones among these options of a record."""
 
     kind: Any
     names: tuple[str, ...]
 
 
 class NamesInHelp(TyperCommand):
-    """A command whose help names what is registered when it is printed.
+    """A command whose help includes the names that are registered at the time it is printed.
 
-    In the help of a parameter, {learners}, {losses} and so on stand for the names in these tables, and {takers} for the
-    learners that take the parameter as an option.
+    In the help of a parameter, {learners}, {losses} and so on are replaced by the registered names, and {takers} by the
+    learners that have this option.
     """
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill in the names, and print."""
+        """Fill in the names and print the help."""
         from ..online import learners, parts
         from ..rows.scaling import SCALES
         from ..sources.base import MISSING_RULES
@@ -128,11 +128,11 @@ class NamesInHelp(TyperCommand):
 
 
 def verb(**more: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add a function to the application as a verb of its name.
+    """Add a function to the application as a subcommand of the same name.
 
-    A parameter that is a record of options (`hindsight.training.options`) becomes one option for each of its fields,
-    and one that is marked by `Some` becomes those. An error of the input is one line. What the function returns is the
-    exit status, or a function to be called where a ValueError is no error of the input any more.
+    A parameter that is a record of options (`hindsight.training.options`) becomes one option per field; a parameter
+    marked by `Some` becomes only those options. Input errors are printed in one line. The function returns the exit
+    status, or a function to be called outside this error handling, where a ValueError is not an input error any more.
     """
 
     def add(do: Callable[..., Any]) -> Callable[..., None]:
@@ -166,17 +166,17 @@ def verb(**more: Any) -> Callable[[Callable[..., Any]], Callable[..., None]]:
 
 
 def reflowed(text: str) -> str:
-    """A docstring with one line per paragraph, which the help breaks where the terminal ends."""
+    """A docstring with one line per paragraph, so that the help is wrapped at the width of the terminal."""
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def declared(kind: Any, some: tuple[str, ...] = ()) -> list[Any]:
-    """The fields of a record that are options of the command; only some of them, if these are named."""
+    """The fields of a record that are options of the command, or only those that are named."""
     return [field for field in fields(kind) if "spelling" in field.metadata and (not some or field.name in some)]
 
 
 def parameters_of(kind: Any, some: tuple[str, ...] = ()) -> list[inspect.Parameter]:
-    """The options of a record, as typer reads them; of those that are only some, one that is not given is None."""
+    """The options of a record, as typer reads them; if only some are selected, their default is None."""
     hints, out = get_type_hints(kind), []
     for field in declared(kind, some):
         how = spelling(field)
@@ -196,7 +196,7 @@ def parameters_of(kind: Any, some: tuple[str, ...] = ()) -> list[inspect.Paramet
 
 
 def options_of(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
-    """What the command line gave of the options of a record, read from text where they are."""
+    """The options of a record given on the command line, parsed if they are text."""
     found = {name: value for name, value in given.items() if value is not None}
     read = {field.name: spelling(field).read for field in declared(kind)}
     return {name: value if (make := read[name]) is None else make(value) for name, value in found.items()}

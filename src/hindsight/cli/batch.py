@@ -58,7 +58,7 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
 
 
 def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
-    """Refuse options of learners that go through the rows once."""
+    """Refuse options that only apply to one-pass learners."""
     online = {
         "interval": learner.interval,
         "scale": rows.scale != "none",
@@ -71,7 +71,7 @@ def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 
 
 def summary(model: Any, read: AllRows, figures: Scores, certificate: Any, rounds: int, details: bool) -> Iterator[str]:
-    """What was fitted, in lines of text."""
+    """The fitted model as lines of text."""
     histories, (m, n) = model.histories_, read.X.shape
     if getattr(certificate, "advice", ""):
         yield certificate.opening()[0]
@@ -85,7 +85,7 @@ def summary(model: Any, read: AllRows, figures: Scores, certificate: Any, rounds
 
 
 def table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
-    """The settings, and the error after 1, 2, 4, ... rounds: of several labels that of all of them together."""
+    """The settings, and the error after 1, 2, 4, ... rounds, averaged over the labels if there are several."""
     goal = "its target" if rows.target is None else repr(rows.target)
     slopes = "isotonic regression" if learner.lipschitz is None else f"slopes at most {learner.lipschitz:g}"
     yield f"{rows.data}: predicting {goal}"

@@ -1,4 +1,4 @@
-"""What `hindsight inspect` shows of a model file."""
+"""The description of a model file for `hindsight inspect`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = 40  # of a table that are shown
 
 
 def card(path: str, model: Model, top: int) -> list[str]:
-    """What a model file holds, as lines of text."""
+    """The content of a model file as lines of text."""
     titled = aligned([(f"  {title}", text) for title, text in general(model)], 2)
     out = [f"{path}", *titled, *columns_of(model), *facts_of(model), *weights_of(model, top)]
     if model.coverage is not None:
@@ -32,7 +32,7 @@ def card(path: str, model: Model, top: int) -> list[str]:
 
 
 def general(model: Model) -> list[tuple[str, str]]:
-    """What was learnt from what, each with its title."""
+    """General facts about a model and its training data, each with a title."""
     from ..training.state import check_progress
 
     settings, prepared = model.settings, check_preparation(model) if model.progress else model.preparation
@@ -62,7 +62,7 @@ def general(model: Model) -> list[tuple[str, str]]:
 
 
 def while_learning(model: Model) -> str:
-    """How good the predictions were that were made before each row was learnt; empty where that is not known."""
+    """The quality of the progressive predictions; empty if it is not known."""
     from ..training.comparing import scores_of_runs
     from ..training.state import check_progress
 
@@ -73,7 +73,7 @@ def while_learning(model: Model) -> str:
 
 
 def columns_of(model: Model) -> list[str]:
-    """What each column of the table holds that the model learnt from."""
+    """The content of each column of the training table."""
     table = (model.preparation.get("state") or {}).get("table")
     if table is None:
         return []
@@ -117,7 +117,7 @@ def weights_of(model: Model, top: int) -> list[str]:
 
 
 def short(value: Any) -> str:
-    """A setting in short."""
+    """A short form of a setting."""
     if isinstance(value, np.ndarray):
         return f"({' × '.join(map(str, value.shape))} numbers)"
     if isinstance(value, float):
@@ -138,7 +138,7 @@ def named(values: dict[str, Any]) -> list[str]:
 
 
 def card_values(model: Model, top: int) -> dict[str, Any]:
-    """What a model file holds, as plain values."""
+    """The content of a model file as plain values."""
     found = {
         "learner": describe_model(model),
         "features": model.features,

@@ -59,7 +59,7 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
-    """Refuse options that need the rows one after another in one place."""
+    """Refuse options that require all rows in order on one machine."""
     check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     exact = learner.learner in EXACT
     given = {name: getattr(results, name) for name in ("predictions", "rejects", "compare")}
@@ -88,7 +88,7 @@ def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 
 
 def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: bool | None) -> ClusterRows:
-    """Have the workers read the rows, and print how they are read."""
+    """Let the workers read the rows, and print how they are read."""
     from ..cluster.rows import read
     from .learn_command import counted, described
 
@@ -133,7 +133,7 @@ class Rounds:
 
 
 def estimator(learner: LearnerOptions, rows: ClusterRows) -> Any:
-    """The estimator that was asked for: a classifier where targets are text, or the loss is one of labels."""
+    """The requested estimator: a classifier if targets are text or the loss is for labels."""
     from ..estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor
     from ..estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor
     from ..estimators.least_squares import LeastSquares
@@ -154,7 +154,7 @@ def estimator(learner: LearnerOptions, rows: ClusterRows) -> Any:
 
 
 def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
-    """Fit as one machine would, and print the result."""
+    """Fit with the result of a single machine, and print it."""
     from ..cluster.fitting import certify, fit
 
     numbers = learner.learner in ("least-squares", "glm-tron-batch")
@@ -189,7 +189,7 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 
 
 def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, client: Any) -> int:
-    """Play every shard by itself, average after each epoch, and print the result."""
+    """Train every shard separately, average after each epoch, and print the result."""
     from ..certificates.certificate import combined
     from ..cluster.blocks import View
     from ..cluster.shards import certify_epochs, play_epochs
@@ -252,7 +252,7 @@ def label_texts(labels: np.ndarray) -> list[str]:
 
 
 def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
-    """The model of the mixed weights, which reads other files as these were read."""
+    """The model of the averaged weights, which stores how the files were read."""
     from ..online.run import Run
     from ..rows.labels import type_of_texts
     from ..training.model import Model

@@ -121,7 +121,7 @@ def names_of(product: Any) -> list[str]:
 
 
 def certificate_of(model: Any) -> Any:
-    """The certificate of a density; None where the old rows of each key fade, of which nothing is known."""
+    """The certificate of a density; None for keyed densities with forgetting, for which no theorem is known."""
     from ..density import Keyed
 
     fades = isinstance(model, Keyed) and any(part.forget < 1.0 for part in model._parts)
@@ -129,7 +129,7 @@ def certificate_of(model: Any) -> Any:
 
 
 def described(model: Any, certificate: Any) -> list[str]:
-    """What a density has learnt, what it paid, and its certificate, as lines of text."""
+    """The description of a density, its log loss, and its certificate, as lines of text."""
     from ..density import Product
 
     parts = zip(model.names, model.densities.values(), strict=True) if isinstance(model, Product) else []
@@ -145,7 +145,7 @@ def described(model: Any, certificate: Any) -> list[str]:
 
 
 def as_json(model: Any, certificate: Any) -> str:
-    """What a density paid, and its certificate."""
+    """The log loss of a density, and its certificate."""
     import json
 
     plain = {"loss": model.loss, "bits_per_row": model.bits_per_row, "certificate": None}
@@ -153,7 +153,7 @@ def as_json(model: Any, certificate: Any) -> str:
 
 
 def inspected(path: str, model: Any, json: bool) -> str:
-    """What `hindsight inspect` shows of the file of a density."""
+    """The description of a density file for `hindsight inspect`."""
     if not model.rows:
         raise ValueError(f"{path}: holds {model!r}: there is nothing to show yet")
     certificate = certificate_of(model)
@@ -174,7 +174,7 @@ def table(source: str, names: list[str]) -> dict[str, Any]:
 
 
 def write_scores(source: str, out: str, data: dict[str, Any], scores: np.ndarray) -> None:
-    """The rows of a CSV file as they stand, or the columns that were read, and their log densities."""
+    """Write the unchanged rows of a CSV file, or the columns that were read, with their log densities."""
     from ..storage.container import write_text
 
     write_text(out, lines_of_csv(scored(source, data, scores)))
@@ -261,7 +261,7 @@ def duel(how: DuelOptions) -> None:
 
 
 def leads(first: float, second: float) -> str:
-    """Which of the two has the smaller value."""
+    """The name of the one with the smaller value."""
     return "even" if first == second else ("generative" if first < second else "discriminative")
 
 

@@ -114,7 +114,7 @@ def cancelled(how: EchoOptions) -> Cancelled:
 
 
 def lines(found: Cancelled) -> Iterator[str]:
-    """What was cancelled when, and how fast."""
+    """The attenuation over time, and the speed."""
     taps = found.canceller.taps
     yield f"  {taps:,} taps ({1000.0 * taps / found.rate:.3g} ms), {found.canceller.setting}"
     edges = [t for t in (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0) if t < found.duration]
@@ -124,7 +124,7 @@ def lines(found: Cancelled) -> Iterator[str]:
 
 
 def saturated(over: int) -> list[str]:
-    """A warning where samples did not fit."""
+    """A warning if samples were clipped."""
     if not over:
         return []
     return [f"  warning: {over:,} samples did not fit into 16 bits and were saturated; --float keeps them as they are"]

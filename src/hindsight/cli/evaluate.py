@@ -44,7 +44,7 @@ class EvaluateOptions:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns and the format, as `hindsight.evaluate` takes them."""
+        """The columns and the format in the form that `hindsight.evaluate` takes."""
         return {"target": self.target, "weight": False if self.unweighted else self.weight, "format": self.form}
 
 
@@ -104,7 +104,7 @@ def _on_cluster(how: EvaluateOptions) -> Evaluation:
 
 
 def picture(found: Evaluation) -> Any:
-    """Reliability diagrams: of the second of two labels, of each of several, or of the predicted numbers."""
+    """Reliability diagrams of the second of two labels, of each of several labels, or of the predicted numbers."""
     from .. import charts
 
     shown = sorted(found.calibration.items(), key=lambda item: -item[1].mean)[:DIAGRAMS]

@@ -12,7 +12,7 @@ VARIABLE = "HINDSIGHT_EXTEND"
 
 
 def load_extensions(given: list[str]) -> None:
-    """Import what the environment variable names, then what was given."""
+    """Import the extensions named by the environment variable, then the given ones."""
     known = [where for where in os.environ.get(VARIABLE, "").split(os.pathsep) if where]
     for where in dict.fromkeys([*known, *given]):
         try:
@@ -24,7 +24,7 @@ def load_extensions(given: list[str]) -> None:
 
 
 def load_extension(where: str) -> None:
-    """Import a Python file as the module named after its stem, or else a module by its name; once per process."""
+    """Import a Python file as a module named after its stem, or a module by its name; once per process."""
     path = Path(where)
     if not (path.suffix == ".py" or os.sep in where or path.exists()):
         importlib.import_module(where)

@@ -68,12 +68,12 @@ class ForecastOptions:
 
     @property
     def names(self) -> list[str]:
-        """The columns of the forecasts, or what their names have in common."""
+        """The columns of the forecasts, or the common parts of their names."""
         raise NotImplementedError
 
     @cached_property
     def score(self) -> Score:
-        """How forecasts are scored; an error of the loss names the options."""
+        """The loss of the forecasts; its errors name the options."""
         from ..forecast import Score
 
         classes = None if self.classes is None else tuple(self.classes)
@@ -84,7 +84,7 @@ class ForecastOptions:
             raise ValueError(re.sub(r"(needs|takes no) (\w+)$", r"\1 --\2", text)) from None
 
     def settings(self) -> str:
-        """What was asked for, in words."""
+        """The options in words."""
         score = self.score
         out = f"outcome {self.outcome!r}, weight {self.weight or 'none'}, {score.loss} loss"
         if score.quantile is not None:
@@ -101,7 +101,7 @@ class ForecastOptions:
 
 @dataclass(frozen=True)
 class CompareOptions(ForecastOptions):
-    """Which forecasters are compared, and what is promised."""
+    """Which forecasters are compared, and with which intervals."""
 
     forecasts: Sequence[str] = option(
         "The columns of the forecasters. With --classes x,y those named A:x and A:y, with --loss winkler A:low and "
@@ -123,7 +123,7 @@ class CompareOptions(ForecastOptions):
 
     @property
     def names(self) -> list[str]:
-        """The columns of the forecasts, or what their names have in common."""
+        """The columns of the forecasts, or the common parts of their names."""
         return list(self.forecasts)
 
 
@@ -141,7 +141,7 @@ class CalibrateOptions(ForecastOptions):
 
     @property
     def names(self) -> list[str]:
-        """The columns of the forecasts, or what their names have in common."""
+        """The columns of the forecasts, or the common parts of their names."""
         return list(self.forecast)
 
 
@@ -221,7 +221,7 @@ def calibrate(how: CalibrateOptions) -> None:
 
 
 def labelled(y: np.ndarray, score: Score) -> Any:
-    """Outcomes as `Scores` takes them: the labels of classes, which `read` has turned into indices."""
+    """Outcomes in the form that `Scores` takes: `read` has turned labels into indices, and this turns them back."""
     import numpy as np
 
     if score.classes is None:
@@ -231,7 +231,7 @@ def labelled(y: np.ndarray, score: Score) -> Any:
 
 
 def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: Any) -> None:
-    """Bring the outcomes that came later, in a file of their own, to the scores, and write them to `y`."""
+    """Add outcomes that arrived later, from a separate file, to the scores, and write them to `y`."""
     import numpy as np
 
     from ..forecast.scores import label_text as as_text
@@ -256,7 +256,7 @@ def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: An
 
 
 def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
-    """Differences, and for probabilities reliability diagrams below them."""
+    """The chart of differences, for probabilities with reliability diagrams below."""
     from .. import charts
     from ..forecast import reliability
 
@@ -297,7 +297,7 @@ def show(source: str, settings: str, found: Comparison) -> None:
 
 
 def standing(found: Comparison, name: str) -> list[str]:
-    """The e-value against a forecaster's being among the best, and by which of the two sets it may be the best."""
+    """The e-value against "this forecaster is among the best", and which of the two sets contain it."""
     from ..forecast.evidence import shown
 
     if found.best is None:
@@ -308,12 +308,12 @@ def standing(found: Comparison, name: str) -> list[str]:
 
 
 def half_width(difference: float, interval: Interval | None) -> str:
-    """How far an interval reaches from the difference; VOID where nothing is promised."""
+    """The half-width of an interval; VOID if there is none."""
     return "VOID" if interval is None else f"± {max(interval.high - difference, difference - interval.low):.4g}"
 
 
 def one_by_one(y: Any, given: dict[str, Any], score: Score) -> Iterator[tuple[str, Any, Any]]:
-    """Outcomes and forecasts of single numbers by name; of classes each against the rest."""
+    """Outcomes and forecasts as single numbers, by name; for classes each against the rest."""
     import numpy as np
 
     for name, h in given.items():
@@ -363,12 +363,12 @@ def show_calibration(
 
 
 def column_of(name: str, part: str) -> str:
-    """The column of one number of a forecast: where the star stands, otherwise after a colon."""
+    """The column of one component of a forecast: its name replaces the star, or follows a colon."""
     return name.replace("*", part) if "*" in name else f"{name}:{part}"
 
 
 def shown_name(name: str) -> str:
-    """What a forecaster is called: the columns' name without the star and the sign before it."""
+    """The name of a forecaster: the name of its columns without the star and the separator before it."""
     return name.replace("*", "").strip(" :_.-") or name if "*" in name else name
 
 
@@ -396,14 +396,14 @@ def read(
 
 
 def read_columns_of(source: str, names: list[str], missing: list[str] | None = None) -> dict[str, np.ndarray]:
-    """Columns of a file, of which some may have rows without a value."""
+    """Columns of a file, some of which may have missing values."""
     from ..sources import read_columns
 
     return read_columns(source, names, missing or [])
 
 
 def emptied(values: np.ndarray, score: Score) -> np.ndarray:
-    """Outcomes in which every text that stands for a missing one is the same: NaN, or an empty label."""
+    """Outcomes in which all texts for a missing value are replaced by NaN, or by an empty label."""
     import numpy as np
 
     from ..sources.columns import MISSING_TEXTS
@@ -416,7 +416,7 @@ def emptied(values: np.ndarray, score: Score) -> np.ndarray:
 
 @contextmanager
 def named_place(source: str, how: ForecastOptions) -> Iterator[None]:
-    """Name the file, the line and the column in errors of rows, and options in place of arguments."""
+    """Make errors of rows name the file, line and column, and options instead of arguments."""
     from ..errors import RowError
 
     try:

@@ -73,14 +73,14 @@ OF_FURTHER_ROWS = (
 
 
 def given_options(context: typer.Context) -> dict[str, str]:
-    """The options that were given, by parameter, as they are spelt."""
+    """The spelling of the given options, by parameter."""
     spelt = {p.name: p.opts[0] for p in context.command.params if p.name is not None}
     sources = {name: context.get_parameter_source(name) for name in spelt}
     return {name: spelt[name] for name, source in sources.items() if source is not None and source.name != "DEFAULT"}
 
 
 def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str, str]) -> int:
-    """Go on with a model; the exit status."""
+    """Continue training a model; return the exit status."""
     from dataclasses import replace
 
     from ..errors import ModelError
@@ -103,7 +103,7 @@ def go_on(origin: str, rows: RowOptions, results: ResultOptions, given: dict[str
 
 
 def is_service(path: str) -> bool:
-    """Whether these are the rows of a service."""
+    """Whether the data is the log of a service."""
     import os
 
     there = [os.path.exists(os.path.join(path, name)) for name in ("settings.json", "service.db", "log")]
@@ -114,7 +114,7 @@ OF_SERVICES = ("data", "certify", "save", "details", "as_json")
 
 
 def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int:
-    """Learn all rows in the log of a service again, to the same bits; the exit status."""
+    """Learn all rows in the log of a service again, with the same result to the bit; return the exit status."""
     import itertools
     import json
     import time
@@ -144,7 +144,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
 
 
 def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, place: ClusterOptions) -> int:
-    """Run the command; its exit status."""
+    """Run the command and return its exit status."""
     from ..training.plan import Plan, check_choice
     from .progress import SHOWS
 

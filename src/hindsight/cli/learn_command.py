@@ -1,4 +1,4 @@
-"""One call of `hindsight learn`: a session of training, followed on standard error, and its results."""
+"""One call of `hindsight learn`: a training session with progress on standard error, and its results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMPILING = "compiling the learners, once for this machine: later runs start at 
 
 
 def described(source: Any, state: dict[str, Any] | None, details: bool) -> Iterator[str]:
-    """What was decided about a table, where there was something to decide."""
+    """The decisions about reading a table, if there were any."""
     if getattr(source, "decisions", None) is None:
         return
     from ..sources.tables.describe import decisions_of, describe_table, table_in_short
@@ -45,7 +45,7 @@ def described(source: Any, state: dict[str, Any] | None, details: bool) -> Itera
 
 
 def in_short(learner: Any) -> str:
-    """A learner in a few words, without its members or settings."""
+    """A short description of a learner, without its members or settings."""
     from ..training.plan import describe_learner, part_name
 
     members = getattr(learner, "members", ())
@@ -55,7 +55,7 @@ def in_short(learner: Any) -> str:
 
 
 def told_labels(labels: list[str] | None, details: bool = True) -> list[str]:
-    """Which label is which."""
+    """The meaning of the labels."""
     if labels is None:
         return []
     if len(labels) == 2:
@@ -65,7 +65,7 @@ def told_labels(labels: list[str] | None, details: bool = True) -> list[str]:
 
 
 def counted(position: dict[str, Any] | None) -> Iterator[str]:
-    """Rows that were not learnt from: of how many that is so, and why."""
+    """How many rows were not learnt, and why."""
     at = position or {}
     if at.get("unlabelled"):
         yield f"{at['unlabelled']:,} rows have no target: they were predicted, not learnt"
@@ -85,7 +85,7 @@ class LearnCommand:
     results : ResultOptions
         What to print and to write.
     model : Model or None, default None
-        A model that goes on.
+        A model to continue training.
     """
 
     def __init__(self, plan: Plan, results: ResultOptions, model: Model | None = None) -> None:
@@ -127,11 +127,11 @@ class LearnCommand:
         return status_of(*chain(*certificates))
 
     def compiles(self, seconds: float) -> None:
-        """So long took what had to be compiled here."""
+        """Report the time spent on compilation."""
         self.compiled = self.compiled or 2.0 * seconds > self.session.seconds
 
     def certify(self, state: TrainingState) -> list[list[Certificate]]:
-        """The certificates; none where they are only for the report and cannot be made, which it says."""
+        """The certificates; empty, with a message, if they are only for the report and cannot be computed."""
         if not self.results.certifies:
             return []
         from ..training.certify import certify_state
@@ -149,23 +149,23 @@ class LearnCommand:
             return []
 
     def notify(self, line: str) -> None:
-        """Print a line that is not a result, unless progress is off."""
+        """Print a line that is not a result, unless progress is turned off."""
         if not self.results.quiet:
             print_error_line(line)
 
     def observe(self, state: TrainingState) -> Progress:
-        """Progress on standard error, during which signals stop the session."""
+        """Show progress on standard error; signals stop the session."""
         return InterruptibleProgress(self, state)
 
     def interrupt(self, number: int, frame: Any) -> None:
-        """Stop the session at the next checkpoint, or at once where none can be written."""
+        """Stop the session at the next checkpoint, or immediately if no checkpoint can be written."""
         if not self.plan.reread:  # and the next row may be long in coming
             raise SystemExit(128 + number)
         self.signal = number
         self.session.stop()
 
     def settings(self, state: TrainingState) -> Iterator[str]:
-        """What is learnt, and what was decided; with --details every setting, given or default."""
+        """Print what is learnt, and the decisions made; with --details all settings, given or default."""
         plan, source, details = self.plan, state.source or state.preparation.open(), self.results.details
         r = plan.reading
         goal = "its target" if plan.target is None else repr(plan.target)
@@ -196,7 +196,7 @@ class LearnCommand:
             yield f"  resumed after {state.rows_done:,} rows"
 
     def write(self, state: TrainingState, certificates: list[list[Certificate]]) -> None:
-        """Write the page and the model."""
+        """Write the report and the model."""
         if self.results.report is not None:
             from ..reports.writing import write_report
 
@@ -211,7 +211,7 @@ class LearnCommand:
 
 
 class InterruptibleProgress(Progress):
-    """Progress of a command, which takes the signals until it is closed."""
+    """Progress of a command, which handles signals until it is closed."""
 
     def __init__(self, command: LearnCommand, state: TrainingState) -> None:
         self.command = command
@@ -225,19 +225,19 @@ class InterruptibleProgress(Progress):
         observers.append(self.compiled)
 
     def compiled(self, done: int, of: int) -> None:
-        """So many of so many loops are compiled: said beside the bar."""
+        """Show beside the bar how many of the loops are compiled."""
         self.command.compiled = True
         if self.bar is not None:
             self.slow.cancel()
             self.bar.update(self.task, description=f"{COMPILING} ({done} of {of} loops)" if done < of else "")
 
     def advance(self, state: TrainingState) -> None:
-        """Some rows were learnt."""
+        """Take note that rows were learnt."""
         self.slow.cancel()
         super().advance(state)
 
     def close(self) -> None:
-        """Remove the bar, and let go of the signals."""
+        """Remove the bar and restore the signal handlers."""
         self.slow.cancel()
         if self.compiled in observers:
             observers.remove(self.compiled)

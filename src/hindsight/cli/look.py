@@ -1,4 +1,4 @@
-"""`hindsight look`: what a table holds, and what `learn` would make of it."""
+"""`hindsight look`: the content of a table, and how `learn` would read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def look(
 
 
 def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
-    """What is seen, and what would be done."""
+    """The lines about the content of the table, and about what `learn` would do."""
     from ..sources.tables.describe import describe_columns, dialect_lines, order_warnings, target_lines
 
     decisions = getattr(source, "decisions", None)

@@ -1,4 +1,4 @@
-"""`hindsight predict`, `certify`, `inspect` and `export`: what to do with a model file."""
+"""`hindsight predict`, `certify`, `inspect` and `export`: the subcommands for model files."""
 
 from __future__ import annotations
 
@@ -168,6 +168,6 @@ def emit(output: str | None, pieces: Iterator[Any]) -> None:
 
 
 def printable(text: str) -> str:
-    """The text, with characters that standard output cannot encode escaped."""
+    """The text, in which characters that standard output cannot encode are escaped."""
     coding = sys.stdout.encoding or "utf-8"
     return text.encode(coding, "backslashreplace").decode(coding)

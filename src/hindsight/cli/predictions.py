@@ -1,4 +1,4 @@
-"""What `hindsight predict` writes: predictions, and columns of the rows themselves, as CSV, JSON lines or Parquet."""
+"""The output of `hindsight predict`: predictions, and columns of the rows, as CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Columns = dict[str, Any]  # columns by name: lists, arrays of numpy, or of pyarr
 
 
 def output_form(path: str | None) -> str:
-    """The format that the name of an output shows: "csv" where it shows none; an OptionError for others."""
+    """The output format by the suffix of a name: "csv" without a suffix; an OptionError for unknown ones."""
     from ..sources import file_format
     from ..sources.streams import PACKED
 
@@ -35,7 +35,7 @@ def output_form(path: str | None) -> str:
 def tables(
     model: Model, data: str, form: str | None, keep: list[str], margins: bool, probabilities: bool
 ) -> Iterator[Columns]:
-    """The columns of each chunk: those to keep, the prediction, then what it is made from."""
+    """The columns of each chunk: those to keep, the prediction, then margins or probabilities."""
     from ..sources.extra_columns import extra_columns
     from ..training.prepare import open_for_model, rows_of_model
 
@@ -59,7 +59,7 @@ def names_of(model: Model, margins: bool, each: bool) -> list[str]:
 
 
 def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Columns:
-    """What a model predicts by these margins, with them or the probability of `each` label if asked for."""
+    """The predictions from these margins, with the margins or the probability of `each` label if requested."""
     from ..training.evaluation import probabilities
     from ..training.model import has_probability
     from ..training.outputs import predictions
@@ -93,7 +93,7 @@ def csv_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
 
 
 def json_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
-    """One JSON object per row; what JSON has no form for is text, and a number that is not finite null."""
+    """One JSON object per row; values that JSON cannot represent become text, and numbers that are not finite null."""
     from ..training.outputs import as_lines, listed
 
     for table in parts:
@@ -101,7 +101,7 @@ def json_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
 
 
 def as_parquet(names: list[str], parts: Iterator[Columns]) -> Iterator[bytes]:
-    """A Parquet file in pieces; columns that are kept have their type, and are text where the rows have none."""
+    """A Parquet file in pieces; kept columns have the type of the rows, or text if they have none."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -123,7 +123,7 @@ def as_parquet(names: list[str], parts: Iterator[Columns]) -> Iterator[bytes]:
 
 
 def arrow_column(column: Any) -> Any:
-    """A column for Parquet: numbers and types as they are, other values as text."""
+    """A column for Parquet: numbers and Arrow types are unchanged, other values become text."""
     import pyarrow as pa
 
     if not isinstance(column, list):
@@ -134,7 +134,7 @@ def arrow_column(column: Any) -> Any:
 
 
 class Pieces(io.RawIOBase):
-    """A file that is taken away while it is written."""
+    """A file object whose content is taken while it is written."""
 
     def __init__(self) -> None:
         self.held, self.position = bytearray(), 0
@@ -151,7 +151,7 @@ class Pieces(io.RawIOBase):
         return len(data)
 
     def taken(self) -> bytes:
-        """What was written since the last time."""
+        """The bytes written since the last call."""
         piece, self.held = bytes(self.held), bytearray()
         return piece
 
@@ -160,5 +160,5 @@ WRITERS: dict[str, Any] = {"csv": csv_lines, "jsonl": json_lines, "parquet": as_
 
 
 def is_plain_file(data: str) -> bool:
-    """Whether the rows can be read a second time: a sample, a regular file or a folder."""
+    """Whether the rows can be read twice: a sample, a regular file or a folder."""
     return data.startswith("sample:") or os.path.isfile(data) or os.path.isdir(data)

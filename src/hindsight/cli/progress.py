@@ -1,4 +1,4 @@
-"""Progress on standard error: a run as a table, JSON lines or nothing, and what certificates seek; with bars."""
+"""Progress on standard error: of a run as a table, JSON lines or nothing, and of certificates; with bars."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ SHOWS = ("auto", "table", "json", "none")
 
 
 class Progress(Observer):
-    """A line after 100, 1,000, 10,000, ... rows and at the end, and every few seconds; first comes `preface`.
+    """Prints a line after 100, 1,000, 10,000, ... rows, every few seconds, and at the end; `preface` comes first.
 
-    In JSON there is a line after 1, 2, 4, 8, ... rows. The speed counts from the first line on: before it there may be
-    something to compile.
+    In JSON there is a line after 1, 2, 4, 8, ... rows. The speed is measured from the first line on, because there may
+    be compilation before it.
     """
 
     def __init__(self, show: str, state: TrainingState, titles: list[str], preface: list[str]) -> None:
@@ -65,11 +65,11 @@ class Progress(Observer):
         self.bar.start()
 
     def next_stop(self, rows_done: int) -> int | None:
-        """The number of rows at which the next line is due; None where there are no lines."""
+        """The number of rows at which the next line is due; None if no lines are printed."""
         return None if self.show == "none" else self.next
 
     def advance(self, state: TrainingState) -> None:
-        """Some rows were learnt."""
+        """Take note that rows were learnt."""
         if self.preface is not None:
             self._head(state, self.preface)
             self.preface = None
@@ -145,7 +145,7 @@ class Progress(Observer):
         self._pass(done)
 
     def _speed(self, done: int, now: float) -> str:
-        """Rows per second since the first rows were learnt; empty where that is too short a time to tell."""
+        """Rows per second since the first rows were learnt; empty if the time is too short to tell."""
         rows, began = self.first or (done, now)
         return f"{(done - rows) / (now - began):,.0f}" if now - began > LEAST else ""
 
@@ -155,7 +155,7 @@ class Progress(Observer):
 
 @contextmanager
 def search_bar(wanted: bool = True) -> Iterator[Callable[[str, float], None] | None]:
-    """A function that shows progress on standard error; None where that is no terminal.
+    """A function that shows progress on standard error; None if that is not a terminal.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def search_bar(wanted: bool = True) -> Iterator[Callable[[str, float], None] | N
 
 
 def done_of(gap: float) -> float:
-    """How far a search is, from 0 to 1: by the digits of its gap."""
+    """The progress of a search, from 0 to 1, by the number of digits of its gap."""
     if not gap > GOAL:
         return 1.0
     return 0.0 if gap >= 1.0 else math.log(gap) / math.log(GOAL)

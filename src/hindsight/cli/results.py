@@ -22,7 +22,7 @@ SHOWN = 6  # weights of the summary
 
 
 def about(state: TrainingState) -> str:
-    """The size of the data, and how it was scaled."""
+    """The size of the data and its scaling."""
     scale = "" if state.scale is None else f", scaled by {state.scale['kind']}"
     made = "" if state.source is None else state.source.preparation
     more = f" ({made})" if made else ""
@@ -84,13 +84,13 @@ def summary(
     seconds : float
         How long learning took.
     details : bool, default False
-        Whether to tell all that is known, or what fits on a screen.
+        Whether to print everything instead of what fits on a screen.
     compiled : bool, default False
-        Whether something had to be compiled.
+        Whether compilation took place.
     spread : ndarray or None, default None
-        How far each column spreads, where that is known.
+        The spread of each column, if known.
     files : sequence of str, default=()
-        What was written, in words.
+        Descriptions of the files written.
     """
     from ..online.run import assumption_warnings
     from ..training.plan import describe_cells
@@ -122,7 +122,7 @@ def summary(
 
 
 def headline(state: TrainingState, certificates: list[list[Certificate]], details: bool) -> Iterator[str]:
-    """What people ask for first of one learner, and the verdict."""
+    """The main result of one learner, and the verdict."""
     from ..certificates.headline import in_words
     from ..training.comparing import losses_of, scores_of
 
@@ -139,7 +139,7 @@ def headline(state: TrainingState, certificates: list[list[Certificate]], detail
 
 
 def first_aid(state: TrainingState) -> str:
-    """What to try where a run lost more than a constant would have, from what is known without its rows."""
+    """Suggestions if a run lost more than a constant would have, from what is known without its rows."""
     if state.order_warning():
         return "learn in a random order (--shuffle)"
     if state.runs[0][0].learner.name == "auto":
@@ -178,7 +178,7 @@ def details_of(state: TrainingState) -> Iterator[str]:
 
 
 def side_by_side(state: TrainingState) -> Iterator[str]:
-    """All learners in the same units, beside the best constant."""
+    """All learners in the same units, with the best constant."""
     from ..certificates.headline import shown_figure
     from ..training.comparing import figures
     from ..training.plan import short_names
@@ -203,7 +203,7 @@ def beside(state: TrainingState, certificates: list[list[Certificate]]) -> Itera
 
 
 def nonzero_lines(state: TrainingState) -> Iterator[str]:
-    """How many weights penalties have left."""
+    """The number of weights that penalties have left nonzero."""
     from ..training.plan import penalties_of
 
     for runs in state.runs:
@@ -213,17 +213,17 @@ def nonzero_lines(state: TrainingState) -> Iterator[str]:
 
 
 def nonzero(run: Run) -> int:
-    """How many weights of features are not 0."""
+    """The number of nonzero weights of features."""
     return int(np.count_nonzero(run.weights[: run.features]))
 
 
 def ranked(values: dict[str, float]) -> list[str]:
-    """The names, that of the largest value first."""
+    """The names in order of decreasing values."""
     return sorted(values, key=lambda name: -abs(values[name]))
 
 
 def weight_lines(state: TrainingState, spread: np.ndarray | None) -> Iterator[str]:
-    """The weights that move predictions most: by their size times the spread of their column."""
+    """The weights with the largest effect on predictions: their size times the spread of their column."""
     runs, names = state.runs[0], state.names
     if names is None or spread is None:
         return

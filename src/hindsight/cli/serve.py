@@ -1,4 +1,4 @@
-"""`hindsight serve`, and what goes with it: `tail`, `rewind` and `rows`."""
+"""`hindsight serve` and the related `tail`, `rewind` and `rows`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def serve(
 
 
 def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
-    """The plan and the model that options ask for; None and None go on with what the folder has."""
+    """The plan and the model given by the options; both are None to continue with those in the folder."""
     from ..serve.planning import service_plan
     from ..training.model import open_model
 
@@ -98,7 +98,7 @@ def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tup
 
 
 def read_token(path: str | None) -> str | None:
-    """The token of a file."""
+    """The token in a file."""
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Small things that several verbs share: lines for people, and where a row stands in a file."""
+"""Helpers shared by several subcommands: printed lines, and the position of a row in a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
 
 
 def as_options(text: str) -> str:
-    """A message in the words of the command: ``update='implicit'`` is ``--update implicit``.
+    """A message with options instead of arguments: ``update='implicit'`` becomes ``--update implicit``.
 
     Examples
     --------
@@ -31,14 +31,14 @@ def as_options(text: str) -> str:
 
 
 def as_is(text: str, style: str = "") -> Text:
-    """Text, or a part of it, that comes from data: nothing in it is markup, and control characters are spelt out."""
+    """Text that comes from data, with markup and control characters escaped."""
     from rich.text import Text
 
     return Text(text.translate(CONTROL), style)
 
 
 def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
-    """Records as text of CSV, many at a time."""
+    """Records as CSV text, many at a time."""
     from ..training.outputs import as_csv
 
     rest = iter(records)
@@ -47,13 +47,13 @@ def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
 
 
 def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
-    """Print lines as they are: neither marked up nor wrapped."""
+    """Print lines without markup or wrapping."""
     for line in lines:
         console.print(as_is(line, style), soft_wrap=True)
 
 
 def print_title(console: Console, name: str, rest: str) -> None:
-    """Print the name of a file and what it holds."""
+    """Print the name of a file and a short description of its content."""
     console.print(as_is(name, "bold").append(f"  {rest}", "not bold"), soft_wrap=True)
 
 
@@ -63,7 +63,7 @@ def print_error_line(line: str) -> None:
 
 
 def check_chart(chart: str | None, *inputs: Any) -> None:
-    """Refuse a chart that cannot be drawn, or would overwrite an input, before any work is done."""
+    """Refuse, before any work is done, a chart that cannot be drawn or would overwrite an input."""
     from ..training.outputs import check_outputs
 
     check_outputs({"chart": chart}, *inputs)
@@ -74,14 +74,14 @@ def check_chart(chart: str | None, *inputs: Any) -> None:
 
 
 def status_of(*certificates: Any) -> int:
-    """The exit status: 1 where the bound of a certificate is BROKEN; a certificate that was not made is None."""
+    """The exit status: 1 if the bound of a certificate is BROKEN; certificates that were not computed are None."""
     from ..certificates.theorems import Verdict
 
     return int(any(each is not None and each.verdict is Verdict.BROKEN for each in certificates))
 
 
 def place_in_file(source: str, row: int) -> str:
-    """Where a row stands: the line of a text file, otherwise its number."""
+    """The position of a row: its line in a text file, otherwise its number."""
     if Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
         try:
             with Path(source).open(encoding="utf-8-sig", newline="") as file:

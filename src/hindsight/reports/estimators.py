@@ -323,7 +323,7 @@ def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
 
 
 def weights_of(model: Any, X: Any) -> Weights:
-    """The weights of a model, with the spread of the columns of its rows; None if it is not linear."""
+    """The weights of a model, with the spread of the columns of its rows; empty if it is not linear."""
     if not hasattr(model, "coef_"):
         return Weights(np.zeros((1, 0)), [])
     w = np.atleast_2d(np.asarray(model.coef_, np.float64))

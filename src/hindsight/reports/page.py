@@ -116,7 +116,7 @@ def table(head: str, rows: Iterable[str]) -> str:
 
 
 def percent(part: float | None) -> str:
-    """A fraction as a percentage; empty if it is missing."""
+    """A fraction as a percentage; empty if it is 0 or missing."""
     return f"{100 * part:.3g} %" if part else ""
 
 

@@ -123,7 +123,7 @@ def settings_of(plan: Plan) -> dict[str, str]:
 
 
 def columns_of(state: TrainingState) -> list[dict[str, Any]]:
-    """The columns and their types; None if all are numeric."""
+    """The columns and their types; empty if all are numeric."""
     source: Any = state.source
     rows: list[dict[str, Any]] = []
     if getattr(source, "decisions", None) is None:
