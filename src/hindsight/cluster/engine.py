@@ -1,13 +1,14 @@
-"""Work on the workers of a Dask cluster, and sums over partitions in one fixed order, whoever adds.
+"""Running work on a Dask cluster, and sums over partitions in a fixed order that does not depend on the workers.
 
-An engine holds the blocks of rows in groups of partitions, one group per slot (a worker's thread), or several where a
-slot has no memory for all of its blocks at once. Blocks are futures, so Dask makes one again from its partition when
-its worker is lost. A round submits a fixed number of tasks, which refer to the blocks and to nothing of an earlier
-round: the graph does not grow.
+An engine holds the blocks of rows in groups of partitions: one group per slot (a worker's thread), or several if the
+slot does not have the memory for all of its blocks at once. Blocks are futures, so Dask recomputes a block from its
+partition if its worker is lost. A round submits a fixed number of tasks, which depend on the blocks but not on earlier
+rounds, so the task graph does not grow.
 
-Partitions are the leaves of a tree in which every node adds up to FAN children, from left to right. The tree depends on
-the number of partitions alone. A worker that holds all children of a node sends their sum instead of them, and the
-driver adds what is left; so the bits of a sum depend neither on the number of workers nor on which one held what.
+Partitions are the leaves of a tree in which every node sums up to FAN children, from left to right. The tree depends
+only on the number of partitions. A worker that holds all children of a node sends their sum instead, and the driver
+adds up the remaining nodes. The bits of a sum therefore depend neither on the number of workers nor on which worker
+holds which block.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ Nodes = dict[tuple[int, int], Any]  # by level and place
 
 
 class ClusterError(ValueError):
-    """Workers or a scheduler that were lost, or ran out of memory: which, and what to do."""
+    """Workers or a scheduler were lost or ran out of memory; the message says which, and what to do."""
 
 
 def distributed() -> Any:
-    """Return the module `distributed`, or say in one line that it is missing."""
+    """Return the module `distributed`; a one-line error if it is missing."""
     try:
         import distributed
     except ImportError:
@@ -62,9 +63,9 @@ def start(workers: int, **options: Any) -> Iterator[Any]:
     Parameters
     ----------
     workers : int
-        How many processes.
+        The number of processes.
     **options
-        Further parameters of `distributed.LocalCluster`, as ``memory_limit="2GB"``.
+        Further parameters of `distributed.LocalCluster`, such as ``memory_limit="2GB"``.
 
     Yields
     ------
@@ -106,25 +107,25 @@ def connect(address: str) -> Iterator[Any]:
 
 
 class Engine:
-    """Blocks of rows on the workers of a Dask cluster, and work on them: plain functions of modules.
+    """Blocks of rows on the workers of a Dask cluster, to which module-level functions are applied.
 
     Parameters
     ----------
     client : distributed.Client or None
         The cluster; None takes the current client.
     retries : int, default 3
-        How often a task that failed is tried again; rows that are bad are not.
+        How often a failed task is retried; errors about bad rows are not.
 
     Attributes
     ----------
     blocks : list
-        A handle of each block, in the order of the partitions.
+        The future of each block, in the order of the partitions.
     groups : list of list of int
-        Partitions that are worked on together, in one slot; ascending.
+        Partitions that are processed together in one slot, ascending.
     homes : list of int
         The slot of each group.
     slots : int
-        How many groups are worked on at the same time.
+        The number of groups that are processed at the same time.
     """
 
     def __init__(self, client: Any = None, retries: int = 3) -> None:
@@ -148,7 +149,7 @@ class Engine:
 
     @classmethod
     def of(cls, client: Any, retries: int = 3) -> Engine:
-        """Return the engine of a client; one that is an engine already as it is."""
+        """Return the engine of a client; an engine is returned unchanged."""
         return client if isinstance(client, cls) else cls(client, retries)
 
     # ------------------------------------------------------------ where the blocks are
@@ -162,7 +163,7 @@ class Engine:
         return dict(sorted(self.client.nthreads().items()))
 
     def _where(self) -> list[str]:
-        """Return the address of the worker that holds each block; of one that is lost or moving, any."""
+        """Return the address of the worker that holds each block; any worker for a block that is lost or moving."""
         held = self.client.who_has(self.blocks)
         self.threads = self._threads()
         self.slots, self.checked = sum(self.threads.values()), time.monotonic()
@@ -170,7 +171,7 @@ class Engine:
         return [min(addresses, default=next(iter(self.threads))) for addresses in each]
 
     def _memory(self) -> float:
-        """Return the memory of the slot that has least of it; infinity where none has a limit."""
+        """Return the memory of the slot with the least memory; infinity if there are no limits."""
         try:
             info = self.client.scheduler_info(n_workers=-1)
         except TypeError:  # earlier versions tell of all workers
@@ -179,7 +180,7 @@ class Engine:
         return min(limits, default=math.inf)
 
     def slots_of_blocks(self) -> list[int]:
-        """Return the slot of each block: those of one worker are shared out among its threads, in order."""
+        """Return the slot of each block; the blocks of a worker are distributed over its threads in order."""
         self.where = self._where()
         first = dict(zip(self.threads, np.cumsum([0, *self.threads.values()]).tolist(), strict=False))
         count, seen, out = Counter(self.where), Counter[str](), []
@@ -189,7 +190,7 @@ class Engine:
         return out
 
     def place(self, sizes: Sequence[int]) -> None:
-        """Form groups of the blocks of these sizes: one per slot, or smaller ones where a slot has too little room."""
+        """Form groups of blocks with these sizes: one per slot, or several if a slot has too little memory."""
         self.sizes, self.groups, self.homes = list(sizes), [], []
         slots = self.slots_of_blocks()
         for slot in range(self.slots):
@@ -205,37 +206,37 @@ class Engine:
                 held += sizes[k]
 
     def room(self, size: int) -> float:
-        """Return how many bytes of blocks may be worked on together in a slot that has so many."""
+        """Return how many bytes of blocks may be processed together in a slot that holds `size` bytes."""
         return math.inf if size <= FITS * self.memory else TOGETHER * self.memory
 
     def capacity(self) -> tuple[float, float]:
-        """Return how many bytes of blocks all slots hold together, and how many one of them holds."""
+        """Return how many bytes of blocks all slots can hold, and how many a single slot can hold."""
         return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows that are read are there twice at first
 
     def refresh(self) -> None:
-        """Form the groups anew where blocks have moved meanwhile."""
+        """Form the groups again if blocks have moved."""
         if self.where and time.monotonic() - self.checked > CHECKED and self._where() != self.where:
             self.place(self.sizes)
 
     def leaders(self) -> list[int]:
-        """Return the first group of every slot that has one."""
+        """Return the first group of every slot that has groups."""
         return [j for j, slot in enumerate(self.homes) if slot not in self.homes[:j]]
 
     def held(self, group: int) -> list[Any]:
-        """Return the handles of the blocks of a group."""
+        """Return the futures of the blocks of a group."""
         return [self.blocks[k] for k in self.groups[group]]
 
     # ------------------------------------------------------------ work
 
     def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
-        """Return a handle of what `work` gives in the slot of a group; arguments may hold handles, in lists too."""
+        """Return the future of `work` in the slot of a group; arguments may be futures, or lists of them."""
         # Not restricted to a worker: Dask works where the blocks are, and tasks that are bound to an address, however
         # loosely, wait for ever if all workers are gone at once and others come.
         key = f"{work.__name__.strip('_')}-{uuid.uuid4().hex}"  # the dashboard groups tasks by its first part
         return self.client.submit(attempt, work, *args, pure=False, retries=self.retries, key=key)
 
     def gather(self, handles: Sequence[Any]) -> list[Any]:
-        """Return the values of handles, or raise the error of the first partition that has one."""
+        """Return the values of futures, or raise the error of the first partition that failed."""
         with one_line():
             self._wait(list(handles))
             values = self.client.gather(list(handles))
@@ -245,7 +246,7 @@ class Engine:
         return list(values)
 
     def _wait(self, handles: list[Any]) -> None:
-        """Wait for work to be done, as long as there is a worker to do it."""
+        """Wait for work to finish, as long as there are workers."""
         while True:
             try:
                 distributed().wait(handles, timeout=PATIENCE)
@@ -255,7 +256,7 @@ class Engine:
                     raise ClusterError(f"there was no worker for {PATIENCE:g} s: start some, and resume") from None
 
     def map(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
-        """Return handles of what each of these functions gives for its arguments, a partition each."""
+        """Return futures of these functions applied to their arguments, one per partition."""
         count = len(works)
         self.groups, self.homes = [[k] for k in range(count)], [k * self.slots // count for k in range(count)]
         return [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
@@ -277,12 +278,12 @@ class Engine:
         )
 
     def finish(self, parts: Sequence[Any], add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum of all partitions from handles of what the groups had left of theirs."""
+        """Return the sum over all partitions from futures of the groups' remaining nodes."""
         nodes = {key: value for part in self.gather(parts) for key, value in part.items()}
         return root(nodes, len(self.blocks), add)
 
     def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
-        """Replace every block by work(block, ...), with further arguments of its own."""
+        """Replace every block by work(block, ...), with separate further arguments for each block."""
         home = {k: j for j, group in enumerate(self.groups) for k in group}
         self.blocks = [
             self.submit(work, block, *(values[k] for values in each), group=home[k])
@@ -292,7 +293,7 @@ class Engine:
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Say in one line what went wrong with workers or with the scheduler."""
+    """Turn errors of workers and of the scheduler into one-line errors."""
     from distributed import KilledWorker
     from distributed.comm import CommClosedError
 
@@ -321,18 +322,18 @@ def one_line() -> Iterator[None]:
 
 
 class WorkerError(Exception):
-    """What went wrong on a worker, maybe not for good: it is tried again."""
+    """A possibly temporary error on a worker, which is retried."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A one-line error about data, as a value: Dask neither tries it again nor logs it."""
+    """A one-line error about data, returned as a value so that Dask neither retries nor logs it."""
 
     error: ValueError
 
 
 def attempt(work: Callable[..., Any], *args: Any) -> Any:
-    """Return work(*args), or what is wrong with the data; bad data that is passed on is the first among it."""
+    """Return work(*args), or the error in the data; if arguments are such errors, return the first of them."""
     for arg in args:
         for one in arg if isinstance(arg, list) else [arg]:
             if isinstance(one, Refused):
@@ -347,7 +348,7 @@ def attempt(work: Callable[..., Any], *args: Any) -> Any:
 
 
 def listed(block: Block, work: Callable[..., Any], *shared: Any) -> list[Any]:
-    """Return what work gives for a block, as a list."""
+    """Return the result of work for a block, as a list."""
     return [work(block, *shared)]
 
 
@@ -355,7 +356,7 @@ def on_group(
     places: Sequence[int], count: int, add: Callable[[Any, Any], Any], blocks: Sequence[Block],
     work: Callable[..., Any], *shared: Any,
 ) -> Nodes:  # fmt: skip
-    """Return what is left of work(block, *shared) of a group after adding all that can be added there."""
+    """Return the nodes that remain after summing work(block, *shared) over a group as far as possible."""
     nodes: Nodes = {}
     for place, block in zip(places, blocks, strict=True):
         with block.explained():
@@ -364,7 +365,7 @@ def on_group(
 
 
 def collapse(nodes: Nodes, leaves: int, add: Callable[[Any, Any], Any]) -> Nodes:
-    """Replace children by their sum wherever all of them are there.
+    """Replace children by their sum wherever all of them are present.
 
     Parameters
     ----------
@@ -378,7 +379,7 @@ def collapse(nodes: Nodes, leaves: int, add: Callable[[Any, Any], Any]) -> Nodes
     Returns
     -------
     dict
-        The nodes left; the root alone if every leaf was there.
+        The remaining nodes; only the root if every leaf was present.
 
     Examples
     --------

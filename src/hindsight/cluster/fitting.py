@@ -1,4 +1,4 @@
-"""Fitting an estimator to rows in partitions: the model that one machine would fit, and its certificate."""
+"""Fitting an estimator to rows in partitions, with the same result as on one machine, and its certificate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The newest states of a fit in a folder, or none.
+    """The checkpoints of a fit in a folder, if one is given.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class Checkpoints:
     every : int
         Rounds between two checkpoints.
     settings : dict
-        What the fit is of: a checkpoint of another one is refused.
+        The settings of the fit; a checkpoint with other settings is refused.
     resume : bool
-        Whether the newest one is where the fit goes on.
+        Whether to resume from the newest checkpoint.
     """
 
     folder: Any
@@ -66,7 +66,7 @@ class Checkpoints:
         return list(state["runs"])
 
     def write(self, done: int, rounds: int, runs: Callable[[], list[Any]]) -> None:
-        """Add a checkpoint after so many rounds of all, if it is time for one."""
+        """Add a checkpoint after `done` of `rounds` rounds, if one is due."""
         if self.folder is not None and done % self.every == 0 and done < rounds:
             checkpoint.write(self.folder, {"settings": self.settings, "runs": runs()})
 
@@ -77,9 +77,9 @@ def fit(
 ) -> Any:  # fmt: skip
     """Fit an estimator that learns from all rows at once to rows in partitions.
 
-    The result is that of one machine: the same bits for any number of workers, and within 1e-12 or so of
-    ``model.fit(X, y)``, whose sums are taken in another order. (Isotron's link jumps where two margins change places;
-    margins of different rows that differ by rounding alone may.)
+    The result has the same bits for any number of workers, and is within about 1e-12 of ``model.fit(X, y)`` on one
+    machine, which sums in another order. (Isotron's link jumps where two margins change places, which may happen if
+    margins of different rows differ only by rounding.)
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def fit(
 
 
 def work_for(model: Any) -> Callable[..., None]:
-    """Return the function that fits an estimator, or refuse it."""
+    """Return the function that fits an estimator; an error if it cannot be fitted on a cluster."""
     if isinstance(model, LeastSquares):
         return _squares
     if isinstance(model, GradientDescent):
@@ -137,14 +137,14 @@ def work_for(model: Any) -> Callable[..., None]:
 
 
 def checksum_of(block: Block) -> list[int]:
-    """Return the checksum of the rows of a block as they were read."""
+    """Return the checksum of the rows of a block, as read."""
     read = RowChecksum()
     block.over(read.add)
     return read.counts
 
 
 def views_of(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> list[View]:
-    """Return what each run takes of the rows; a fresh fit notes the classes or the range of y, others must fit them."""
+    """Return the view of the rows for each run; a fresh fit records the classes or range of y, others must match."""
     in_rounds, bias = isinstance(model, RoundsMixin), float(model._intercept)
     if not hasattr(model, "_set_classes"):
         if rows.text:
@@ -170,7 +170,7 @@ def views_of(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> li
 
 
 def kind_of(model: Any) -> str:
-    """Return what the loss of an estimator that learns in rounds takes as targets."""
+    """Return the kind of targets of an estimator that learns in rounds."""
     return str(model._plain().targets) if isinstance(model, GradientDescent) else "unit"
 
 
@@ -182,7 +182,7 @@ def _squares(model: LeastSquares, rows: ClusterRows, notify: Callable[[int, floa
 
 
 def factor(block: Block, intercept: bool) -> Factor:
-    """Return the factor of the rows of a block."""
+    """Return the triangular factor of the rows of a block."""
     out = Factor(len(block.names), intercept)
     block.over(lambda X, y, weight: out.add(X, y, weight, block.names), block.y.astype(float, copy=False))
     return out.settle()
@@ -247,7 +247,7 @@ def certify(model: Any, rows: ClusterRows, *, u: Any = None) -> Certificate | Ce
     rows : ClusterRows
         The rows it was fitted to.
     u : array_like, default None
-        A comparator to take instead of the best in hindsight, the intercept's weight last.
+        A comparator to use instead of the best in hindsight, with the intercept's weight last.
 
     Returns
     -------

@@ -1,8 +1,8 @@
-"""Partitions of a table: which rows each of them has, and how they are read.
+"""Partitions of a table: their rows, and how they are read.
 
-What the columns of a table hold is decided once, on the driver, from its first rows as on one machine; every partition
-is read with these decisions. A row keeps the number that it has in the whole table, on which depends whether it is
-drawn and where it comes in a random order.
+The driver infers the types of the columns once, from the first rows as on one machine, and every partition is read with
+these types. A row keeps its number in the whole table, which determines whether it is sampled and its place in a random
+order.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ class Partition:
     number : int
         Its number, from 0.
     data : object
-        Files, of which the first is that which shows how to read all of them; or rows in memory; None for a piece of a
-        Dask array, which is there only once it is computed.
+        Files, the first of which determines how all are read; or rows in memory; None for a piece of a Dask array,
+        which exists only after it is computed.
     target : str or None
         The column to predict.
     reading : dict
         Further parameters of `hindsight.open_source`, the same for all partitions.
     state : dict or None, default None
-        How the source of all rows maps names to columns at its beginning, and what was decided about them.
+        The initial mapping of names to columns in the source of all rows, and the column types.
     file : int, default 0
-        Which of the files has its rows: the last.
+        The index of the file with its rows, the last of `data`.
     first : int, default 0
         The first row, at the beginning of a row group.
     count : int or None, default None
-        How many rows, to the end of a row group; None takes all.
+        The number of rows, to the end of a row group; None takes all.
     limit : int or None, default None
-        The most rows of the table to take.
+        The maximum number of rows to take from the table.
     sample : float or None, default None
         The probability with which each row is taken.
     shuffle : bool, default False
-        Whether the rows come in a random order: that which one machine would give them.
+        Whether to use a random order, the same as on one machine.
     seed : int, default 0
-        The seed of what is drawn.
+        The seed of `sample` and `shuffle`.
     before, taken : int, default 0
-        How many rows of the table come before, and how many of them are taken.
+        The number of preceding rows of the table, and how many of those are taken.
     sums : list of str or None, default None
-        The sums of the columns over the rows before, where missing values are filled with running means.
+        The sums of the columns over the preceding rows, if missing values are filled with running means.
     """
 
     number: int
@@ -83,11 +83,11 @@ class Partition:
     sums: list[str] | None = None
 
     def open(self) -> Source:
-        """Return the source of the rows."""
+        """Open the source of the rows."""
         return open_source(self.data, self.target, state=self.state, **self.reading)
 
     def chunks(self, source: Source, unlabelled: bool = False) -> Iterator[Chunk]:
-        """Yield the rows that are taken, as they are learnt: those that have a target, unless others are wanted too."""
+        """Yield the selected rows as they are learnt; rows without a target only if `unlabelled`."""
 
         def read() -> Iterator[Chunk]:
             rows = self.all_rows(source)
@@ -124,7 +124,7 @@ class Partition:
 
     @property
     def path(self) -> str | None:
-        """The file with its rows; None where they are in memory."""
+        """The file with its rows; None if they are in memory."""
         last = self.data[-1] if isinstance(self.data, list) and self.data else self.data
         return last if isinstance(last, str) else None
 
@@ -134,7 +134,7 @@ class Partition:
         return self.path or f"partition {self.number}"
 
     def place(self, row: int) -> str:
-        """Say where a row stands; the rows are read again, which only an error is worth."""
+        """Return the place of a row for an error message; reads the rows again."""
         if self.data is None:
             return f"{self.where}, row {row}"
         for chunk in self.chunks(self.open()):
@@ -144,7 +144,7 @@ class Partition:
         return self.where
 
     def size(self, columns: int) -> int:
-        """Return about how many bytes the rows take once they are read, from what is known without reading them."""
+        """Estimate how many bytes the rows take in memory, without reading them."""
         if self.path is None:
             return 0
         if self.count is not None:
@@ -157,17 +157,17 @@ class Partition:
 
 
 class Split(NamedTuple):
-    """A table in partitions: the source that shows how to read it, without its rows, and the partitions."""
+    """A table in partitions: the source that determines how to read it, without its rows, and the partitions."""
 
     source: Source
     partitions: list[Partition]
 
 
 def split(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS, **taken: Any) -> Split:
-    """Return the partitions of files, or of a list of anything that `open_source` reads.
+    """Split files, or a list of anything that `open_source` reads, into partitions.
 
-    The first rows say which columns are read, in which order, and what they hold. `taken` are the `limit`, `sample`,
-    `shuffle` and `seed` of the rows that are taken.
+    The first rows determine which columns are read, their order and types. `taken` holds `limit`, `sample`, `shuffle`
+    and `seed`, which select rows.
     """
     if taken.get("limit") is not None and taken.get("shuffle"):
         raise ValueError(
@@ -210,7 +210,7 @@ def _split_list(data: list[Any], target: str | None, reading: dict[str, Any], ta
 
 
 def _row_groups(path: str, rows: int) -> list[tuple[int, int | None]]:
-    """Return the spans of a Parquet file, each of whole row groups with at least so many rows, the last maybe fewer."""
+    """Return spans of whole row groups of a Parquet file with at least `rows` rows each, except perhaps the last."""
     import pyarrow.parquet as pq
 
     meta = pq.read_metadata(path)
@@ -228,10 +228,10 @@ def _row_groups(path: str, rows: int) -> list[tuple[int, int | None]]:
 
 
 def numbered(parts: list[Partition], engine: Engine) -> list[Partition]:
-    """Return partitions with the number of the first row of each, where something depends on it.
+    """Return partitions with the number of the first row of each, if anything depends on it.
 
-    Rows are counted by the workers, unless Parquet files say how many they have. Partitions beyond the limit are left
-    out; to find them, ever more partitions are counted.
+    The workers count rows, except those of Parquet files, whose metadata has the number. Partitions beyond the limit
+    are left out; to find them, more and more partitions are counted.
     """
     one = parts[0]
     missing, limit, state = one.reading.get("missing"), one.limit, one.state
@@ -266,7 +266,7 @@ def count_rows(partition: Partition) -> tuple[int, list[str] | None]:
 
 
 def added(a: list[str], b: list[str]) -> list[str]:
-    """Return the sums of the columns over the rows of both.
+    """Add two sets of sums of columns.
 
     Examples
     --------
@@ -278,7 +278,7 @@ def added(a: list[str], b: list[str]) -> list[str]:
 
 
 def looked_at(table: Split, engine: Engine) -> Split:
-    """Return the table with decisions about its columns from all rows, which the workers look at."""
+    """Return the table with column types inferred by the workers from all rows."""
     parts = table.partitions
     each = engine.gather(engine.map([(evidence_of, (part,)) for part in parts if part.first == 0]))
     evidence = each[0]
@@ -293,7 +293,7 @@ def looked_at(table: Split, engine: Engine) -> Split:
 
 
 def evidence_of(partition: Partition) -> dict[str, Any]:
-    """Return what all rows of a file show of each column."""
+    """Return the statistics of each column over all rows of a file."""
     opened: Any = replace(partition, reading=partition.reading | {"scan": 0}).open()
     found: dict[str, Any] = opened.look(file=partition.file)[0]
     return found

@@ -1,7 +1,7 @@
-"""Isotonic regression over ranges of z: pools of each range, then one fit over the pools of all of them.
+"""Isotonic regression over ranges of z: first the pools of each range, then one fit over all these pools.
 
-This is exact. Let B be a pool of the isotonic regression of a run S of consecutive points (points of equal z are one,
-so a cut by value never parts them). Then the regression f of all points is constant on B:
+This is exact. Let B be a pool of the isotonic regression of a set S of consecutive points (points with equal z count as
+one, so a cut by value never separates them). Then the regression f of all points is constant on B:
 
   In a pool of any isotonic regression the mean of every prefix is at least the pool's value, and that of every suffix
   at most: otherwise moving that part alone would lower the sum of squares. Suppose f takes several values on B, a on a
@@ -32,9 +32,9 @@ Points = tuple["Floats", "Floats", "Floats | None"]  # z, y, and weights above 0
 
 
 def choose_cuts(sample: Floats, ranges: int) -> Floats:
-    """Return at most `ranges` - 1 different values that part a sample into ranges of about equal size.
+    """Return at most `ranges` - 1 distinct values that split a sample into ranges of about equal size.
 
-    A point z is in the range of number ``searchsorted(cuts, z, "right")``: points of equal z are never parted.
+    A point z is in range ``searchsorted(cuts, z, "right")``, so points with equal z are never separated.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def split(points: Points, cuts: Floats) -> list[Points]:
 
 
 def pool_range(pieces: Sequence[Points]) -> Pools | None:
-    """Return the pools of one range from the points that each partition has there; None without any."""
+    """Return the pools of one range from the points of each partition in it; None without any."""
     z, y, w = joined_points(pieces)
     return fit_pools(z, y, w, 1.0, np.inf, values=False)[1] if z.size else None
 

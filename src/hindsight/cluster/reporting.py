@@ -1,4 +1,4 @@
-"""The report of a run on shards: the page that one machine writes, from sums and a sample that the workers send."""
+"""The report of a run on shards: the same page as on one machine, from sums and a sample sent by the workers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ SERIES = {"loss": "loss", "square": "square", "mistakes": "mistake_weight", "err
 
 
 class EpochCourse:
-    """The course of a run whose sums are known after each epoch.
+    """The curves of a run whose sums are known after each epoch.
 
     Parameters
     ----------
     rounds, weights : ndarray of shape (n_epochs,)
-        Rounds and their weight, up to the end of each epoch.
+        The number of rounds and their weight up to the end of each epoch.
     totals : ndarray of shape (n_epochs, n_series)
         The sums of each series.
     """
@@ -47,7 +47,7 @@ class EpochCourse:
 
     @classmethod
     def of(cls, runs: list[Epochs], series: Sequence[str]) -> EpochCourse:
-        """Return the course of the runs of one learner together."""
+        """Return the combined curves of the runs of one learner."""
         epochs = zip(*(run.epochs for run in runs), strict=True)
         sums = [[float(sum(getattr(facts, SERIES[name]) for facts in each)) for name in series] for each in epochs]
         rounds, mass = [f.rounds for f in runs[0].epochs], [f.weight for f in runs[0].epochs]
@@ -74,7 +74,7 @@ def report_shards(
     path : str
         The file to write.
     plan : Plan
-        What was asked for.
+        The plan.
     rows : ClusterRows
         The rows.
     runs : list of Epochs
@@ -82,7 +82,7 @@ def report_shards(
     labels : list of str or None
         The labels; None where targets are numbers.
     certificates : sequence of Certificate
-        Those of the runs.
+        The certificates of the runs.
     seconds : float
         How long learning took.
     """
@@ -125,9 +125,9 @@ def mixed_run(run: Epochs, features: int) -> Run:
 
 
 def said_of(block: Block, w: Floats, bias: float, labels: list[str] | None, count: int) -> tuple[Any, Any, Any]:
-    """Return the confusions of weights on a block, the weight of each label, and some rows.
+    """Return the confusion matrix of weights on a block, the weight of each label, and a few rows.
 
-    Of each of these rows margins, target (of labels the number) and weight.
+    Each of these rows has its margins, target (or index of the label) and weight.
     """
     margins, n = list[Any](), w.shape[1] - int(bool(bias))
     block.over(lambda X, y, weight: margins.append(np.asarray(X @ w[:, :n].T) + (bias * w[:, -1] if bias else 0.0)))

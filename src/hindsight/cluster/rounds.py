@@ -1,10 +1,10 @@
-"""Isotron over partitions: the rounds of `batch.isotron`, with a link from the points of all workers.
+"""Isotron over partitions: the rounds of `batch.isotron`, with a link fitted to the points of all workers.
 
-A round of GLM-tron is one sum over a table. A round of Isotron cuts the margins by value into ranges, one for each
-partition; sends each point to the slot of its range, which pools it there; sends the pools of all ranges to every slot,
-which merges them (`pools`) and adds up the residuals of its partitions under the merged link. Few points of few slots
-are sent to every slot instead, which pools them by itself: that is one step less to wait for. A round is submitted as a
-whole, and only its sums come back.
+A round of GLM-tron is one sum over a table. A round of Isotron splits the margins by value into as many ranges as there
+are partitions. Each point is sent to the slot of its range, which pools the points of the range. The pools of all
+ranges are sent to every slot, which merges them (`pools`) and adds up the residuals of its partitions under the merged
+link. If there are few points and few slots, all points are sent to every slot instead, which pools them itself; that
+saves a step. A round is submitted as a whole, and only its sums are returned.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ SWAPPED = 4  # slots up to which each of them pools few points by itself
 
 
 class ClusterProblem(IndexProblem):
-    """Rounds over partitions, under a link that is known or learnt.
+    """Rounds over partitions, with a given or learnt link.
 
     Parameters
     ----------
     rows : ClusterRows
         The rows.
     view : View
-        What the run takes of them.
+        The rows as seen by the run.
     link : GivenLink or LearntLink
         The link, given or learnt.
     eta : float or None
@@ -67,7 +67,7 @@ class ClusterProblem(IndexProblem):
         self.sample = rows.sample() if not (link.known or self.few) and self.ranges > 1 else None
 
     def round(self, w: Floats, t: int) -> RoundSums:
-        """Return the sums of round t at w; a learnt link is given as handles of its pools."""
+        """Return the sums of round t at w; a learnt link is represented by futures of its pools."""
         if self.link.known:
             return super().round(w, t)
         v, engine = w / self.scale, self.engine
@@ -82,11 +82,11 @@ class ClusterProblem(IndexProblem):
         return self.checked_sums(engine.finish(parts), t, pools)
 
     def learnt(self, link: Any) -> Any:
-        """Return the pools of a link, from their handles."""
+        """Return the pools of a link from their futures."""
         return merged(self.engine.gather(link)) if isinstance(link, list) else link
 
     def pool(self, v: Floats, t: int) -> Any:
-        """Return handles of the pools of all margins of round t, those of the ranges of one slot each; or of points."""
+        """Return futures of the pools of all margins of round t, one per pooling slot; or of the points themselves."""
         engine, groups, view = self.engine, range(len(self.engine.groups)), self.view
         if self.few:
             points = [engine.submit(points_of, engine.held(j), view, v, t, self.eta, group=j) for j in groups]
@@ -102,10 +102,10 @@ class ClusterProblem(IndexProblem):
         return pools
 
     def _pooling_groups(self) -> list[int]:
-        """Return the groups in whose slots ranges are pooled: a choice that sums do not depend on.
+        """Return the groups whose slots pool the ranges; the choice does not affect sums.
 
-        With W slots and k of them pooling, m points take about m/k times 1e-7 s to pool, and their W k pieces 1e-3 s
-        each to schedule; this is least at k = sqrt(1e-4 m/W).
+        With W slots of which k pool, pooling m points takes about m/k times 1e-7 s, and scheduling their W k pieces
+        1e-3 s each. The total is smallest at k = sqrt(1e-4 m/W).
         """
         leaders = self.engine.leaders()
         count = round(math.sqrt(1e-4 * self.measured.counted / len(leaders)))
@@ -120,7 +120,7 @@ class ClusterProblem(IndexProblem):
 
 
 def shared_out(ranges: int, slots: int) -> list[range]:
-    """Return the ranges of each slot, consecutive ones; slots that would have none are left out.
+    """Distribute consecutive ranges over slots; slots without ranges are left out.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def shared_out(ranges: int, slots: int) -> list[range]:
 def margins_in(
     blocks: Sequence[Block], view: View, v: Floats, cuts: Floats, t: int, eta: float, ranges: range
 ) -> list[list[Points]]:
-    """Return the points of a group in some ranges: for each range, those of each block."""
+    """Return the points of a group in some ranges, as a list over blocks for each range."""
     each = []
     for block in blocks:
         with block.explained():
@@ -148,7 +148,7 @@ def margins_in(
 
 
 def split_margins(data: Data, v: Floats, cuts: Floats) -> list[Points]:
-    """Return the points of rows that have weight, by ranges."""
+    """Return the points of rows with positive weight, split by range."""
     z, y, c = data.kept_margins(v), data.y, data.c
     if not c.all():
         on = c > 0.0
@@ -163,7 +163,7 @@ def pool_ranges(pieces: Sequence[Sequence[Sequence[Points]]]) -> list[Pools | No
 
 
 def pool_all(points: Sequence[Points]) -> list[Pools | None]:
-    """Return the pools of all points, as those of the only range of a slot."""
+    """Return the pools of all points, as one range."""
     return [pool_range(points)]
 
 
@@ -173,7 +173,7 @@ def points_of(blocks: Sequence[Block], view: View, v: Floats, t: int, eta: float
 
 
 def merged(slots: Sequence[Any]) -> Pools:
-    """Return the pools of all margins, from those of the ranges of each slot or from the points of each group."""
+    """Return the pools of all margins, from the pools of each slot's ranges or the points of each group."""
     if isinstance(slots[0], tuple):
         found = pool_range(slots)
         assert found is not None
@@ -182,14 +182,14 @@ def merged(slots: Sequence[Any]) -> Pools:
 
 
 class Knots(NamedTuple):
-    """A link that was learnt: linear between its knots, constant beyond."""
+    """A learnt link: linear between its knots, constant beyond them."""
 
     at: Floats
     value: Floats
     integral: None = None
 
     def fit(self, z: Floats, y: Floats, weight: Floats | None) -> tuple[Floats, None]:
-        """Return what the link predicts."""
+        """Return the predictions of the link."""
         return interpolate(self.at, self.value, z), None
 
 
@@ -197,7 +197,7 @@ def round_of_group(
     places: Sequence[int], count: int, blocks: Sequence[Block], view: View, v: Floats, total: float,
     pools: Sequence[Any],
 ) -> Nodes:  # fmt: skip
-    """Return the sums of a round over a group, under the link that the pools of all slots make."""
+    """Return the sums of a round over a group, under the link given by the pools of all slots."""
     for block in blocks:
         block.drop("ranges")
     link = Knots(*merged(pools).knots())

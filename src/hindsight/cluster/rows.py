@@ -30,8 +30,11 @@ SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut 
 
 @dataclass(frozen=True)
 class Shape:
-    """What the driver knows of a block: its number, its rows and bytes, its features, the first LABELS + 1 of its
-    labels, and the smallest and the largest target of a row with weight."""
+    """What the driver knows about a block.
+
+    These are its number, its rows and bytes, its features, the first LABELS + 1 of its labels, and the smallest and
+    largest target of rows with positive weight.
+    """
 
     number: int
     rows: int
@@ -48,7 +51,7 @@ class Shape:
 
 
 def shape_of(block: Block) -> Shape:
-    """Return what the driver is to know of a block."""
+    """Return the shape of a block."""
     y, text = block.y, block.y.dtype.kind not in "fiub"
     found = np.unique(y)[: LABELS + 1]
     counted = y if block.weight is None else y[block.weight > 0.0]
@@ -60,19 +63,19 @@ def shape_of(block: Block) -> Shape:
 
 
 def on_data(block: Block, view: View, work: Callable[..., Any], *shared: Any) -> Any:
-    """Return work(data, *shared) of the rows of a block as a run takes them."""
+    """Return work(data, *shared) for the rows of a block as seen by a run."""
     return work(block.data(view), *shared)
 
 
 class RunTable(SpreadRows):
-    """The rows of all partitions with the targets of a run: a `rows.table.Table`, with one reduction per sum.
+    """A `rows.table.Table` of all partitions with the targets of a run; each sum is one reduction.
 
     Parameters
     ----------
     rows : ClusterRows
         The rows.
     view : View
-        What the run takes of them.
+        The rows as seen by the run.
     """
 
     def __init__(self, rows: ClusterRows, view: View) -> None:
@@ -87,21 +90,21 @@ class RunTable(SpreadRows):
         return self.rows.engine.reduce(on_data, self.view, work, *shared, add=add)
 
     def check(self, u: Any) -> Floats:
-        """Return u as float64, or raise a ValueError if its length is not the width or a number is not finite."""
+        """Return u as float64; a ValueError if its length is not the width, or a value is not finite."""
         return check_coordinates(u, self.width, self.bias)
 
     def measured(self, kind: str, names: Sequence[Any] | None = None) -> Measured:
-        """Return sums and maxima of all rows, which were checked as targets of their kind."""
+        """Return sums and maxima over all rows, after checking the targets."""
         return self._measured
 
 
 def evenly(rows: int, count: int) -> np.ndarray:
-    """Return the numbers of at most `count` of so many rows, evenly spaced."""
+    """Return at most `count` evenly spaced indices of `rows` rows."""
     return np.unique(np.linspace(0, rows - 1, min(rows, count)).astype(np.int64))
 
 
 def sample(block: Block, count: int) -> Any:
-    """Return some rows, evenly spaced."""
+    """Return at most `count` evenly spaced rows."""
     taken, done, which = list[Any](), 0, evenly(len(block), count)
     for X, y, _ in block.parts():
         taken.append(X[which[(which >= done) & (which < done + len(y))] - done])
@@ -110,20 +113,20 @@ def sample(block: Block, count: int) -> Any:
 
 
 class ClusterRows:
-    """Rows in partitions that workers hold, or read again for every pass.
+    """Rows in partitions that the workers hold, or read again for every pass.
 
     Attributes
     ----------
     names : list of str
         The features.
     rows, features : int
-        Rows, and features, in all partitions.
+        The number of rows and of features in all partitions.
     engine : Engine
-        What works on them.
+        The engine that runs work on them.
     reading : dict
-        Parameters of `hindsight.open_source` that read other files in the same way.
+        Parameters of `hindsight.open_source` for reading other files in the same way.
     table : Split or None
-        The files and what was decided about their columns; None for Dask's arrays and data frames.
+        The files and their column types; None for Dask's arrays and data frames.
     held : bool
         Whether the workers hold the rows; otherwise they read them again for every pass.
     scale : dict or None
@@ -154,7 +157,7 @@ class ClusterRows:
         self.weighted = any(shape.weighted for shape in self.shapes)
 
     def _join_names(self) -> list[str]:
-        """Give all blocks the same features, in the order in which one pass over all rows would meet them."""
+        """Give all blocks the same features, in the order of their appearance in one pass over all rows."""
         place: dict[str, int] = {}
         for shape in self.shapes:
             for name in shape.names:
@@ -178,9 +181,9 @@ class ClusterRows:
         return names
 
     def state(self) -> dict[str, Any] | None:
-        """Return how the features are numbered and what was decided about the columns, for a model; None without both.
+        """Return the numbering of features and the column types, for a model; None without both.
 
-        The state is that of a source which has read all partitions.
+        It is the state of a source that has read all partitions.
         """
         if self.table is None or (state := self.table.partitions[0].state) is None or "table" not in state:
             return None
@@ -210,11 +213,11 @@ class ClusterRows:
         self.engine.change(rescaled, [self.scale] * len(self.shapes))
 
     def counts(self) -> dict[str, int]:
-        """Return how many rows have no target, or were left out, by the reason."""
+        """Return the number of rows that have no target or were skipped, by reason."""
         return dict(sum((Counter(shape.counts) for shape in self.shapes), Counter[str]()))
 
     def labels(self) -> np.ndarray:
-        """Return the different targets of all partitions, sorted; as text where some are text."""
+        """Return the distinct targets of all partitions, sorted; as text if some are text."""
         if any(shape.labels.size > LABELS for shape in self.shapes):
             raise ValueError(f"the target has more than {LABELS} values: these are numbers, not classes")
         found = [shape.labels for shape in self.shapes]
@@ -223,7 +226,7 @@ class ClusterRows:
         return np.unique(np.concatenate(found))
 
     def target_range(self) -> tuple[float, float]:
-        """Return the smallest and the largest target of the rows with weight."""
+        """Return the smallest and the largest target of rows with positive weight."""
         return min(shape.least for shape in self.shapes), max(shape.most for shape in self.shapes)
 
     def sample(self) -> Any:
@@ -249,10 +252,10 @@ def read(
     notify: Callable[[str], None] = lambda _: None,
     **reading: Any,
 ) -> ClusterRows:
-    """Have workers read rows, and hold them if they have the memory for it.
+    """Let workers read rows, and hold them if there is enough memory.
 
-    With ``strict=False`` ordinary tables are taken as they are, as on one machine: what their columns hold is decided
-    from the first rows, and where a later row disproves it from all rows, which the workers look at.
+    With ``strict=False``, the types of the columns of ordinary tables are inferred as on one machine: from the first
+    rows and, if a later row contradicts them, by the workers from all rows.
 
     Parameters
     ----------
@@ -267,28 +270,29 @@ def read(
     weight : str or dask.array.Array, default None
         The column with the importance of each row; of an array, its weights.
     partition_rows : int, default 2**20
-        Parquet files are cut at the ends of row groups into partitions of at least so many rows; other files are one
-        partition each. Results depend on the partitions by rounding alone, and not on the number of workers.
+        Parquet files are split at the ends of row groups into partitions of at least `partition_rows` rows; other files
+        are one partition each. Results depend on the partitions only through rounding, and not on the number of
+        workers.
     retries : int, default 3
-        How often work that failed is tried again.
+        How often failed work is retried.
     labels : bool, default None
-        As in `hindsight.open_source`: True gives every target as text, False every target as a number.
+        As in `hindsight.open_source`: True returns every target as text, False every target as a number.
     limit : int, default None
-        The most rows to take: the first.
+        The maximum number of rows; the first ones are taken.
     sample : float, default None
-        The probability with which each row is taken: the rows that one machine takes.
+        The probability with which each row is taken; the selected rows are the same as on one machine.
     shuffle : bool, default False
-        Put the rows of each partition in a random order: that which one machine gives them among all rows. Partitions
-        are learnt at the same time and so have no order. Not with `limit`.
+        Put the rows of each partition in a random order, the one that they would have among all rows on one machine.
+        Partitions are learnt at the same time and so have no order. Cannot be combined with `limit`.
     seed : int, default 0
         The seed of `sample` and `shuffle`.
     scale : {"none", "row-unit", "global-unit", "max-abs", "standard"}, default "none"
         How to scale the rows.
     held : bool, default None
-        Whether workers hold the rows, or read them again for every pass; None holds them if, by the sizes of the files,
-        they take less than two fifths of the memory of all workers.
+        Whether workers hold the rows, or read them again for every pass. None holds them if, judging by the sizes of
+        the files, they take less than two fifths of the memory of all workers.
     notify : callable, default does nothing
-        Called with a line of text where reading starts again.
+        Called with a line of text if reading starts again.
     **reading
         Further parameters of `hindsight.open_source`.
 
@@ -299,7 +303,7 @@ def read(
     Raises
     ------
     SourceError
-        If a row is bad: that of the first partition with one, in the words of `hindsight.open_source`.
+        If a row is bad; the error is that of the first partition with one, as in `hindsight.open_source`.
     ClusterError
         If `dask.distributed` is missing, or workers are lost.
     """
@@ -329,7 +333,7 @@ def read(
 
 
 def _load(engine: Engine, table: Split, held: bool | None, where: str) -> ClusterRows:
-    """Have the workers read a table."""
+    """Let the workers read a table."""
     parts = numbered(table.partitions, engine)
     if held is None:
         sizes = [part.size(len(table.source.names)) for part in parts]
@@ -340,7 +344,7 @@ def _load(engine: Engine, table: Split, held: bool | None, where: str) -> Cluste
 
 
 def _read_dask(engine: Engine, data: Any, target: Any, weight: Any, reading: dict[str, Any]) -> ClusterRows:
-    """Have the pieces of a Dask array or data frame computed where they are, and kept as blocks."""
+    """Compute the pieces of a Dask array or data frame on their workers, and hold them as blocks."""
     client = engine.client
     if hasattr(data, "columns"):
         pieces = client.compute(list(data.to_delayed()))

@@ -54,7 +54,7 @@ class Corp:
 
 
 def corp(model: Any, rows: ClusterRows) -> Corp:
-    """Return the CORP decomposition of what a model predicts for rows in partitions.
+    """Return the CORP decomposition of the predictions of a model for rows in partitions.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def forecasts_of(block: Block, model: Any) -> Block:
 
 
 def density(family: Any, rows: ClusterRows) -> Any:
-    """Return a density that has learnt the features of all rows: the statistics of partitions add up.
+    """Fit a density to the features of all rows, by adding up the sufficient statistics of partitions.
 
     Parameters
     ----------
     family : Density
-        A density of `hindsight.density` with one column per feature, before any row.
+        An unfitted density of `hindsight.density` with one column per feature.
     rows : ClusterRows
         Dense rows, without weights.
 
@@ -115,7 +115,7 @@ def density(family: Any, rows: ClusterRows) -> Any:
 
 
 def learnt(block: Block, family: Any) -> Any:
-    """Return the density of the rows of a block."""
+    """Return the density fitted to the rows of a block."""
     out = family.fresh()
     block.over(lambda X, y, weight: out.update(X))
     return out
@@ -141,7 +141,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        The figures that need no single row: without AUC, decomposition and calibration.
+        The figures that can be computed from sums: without AUC, decomposition and calibration.
     """
     engine = Engine.of(client)
     works = [(tally_of, (model, path, target, weight, format)) for path in list_files(data, format)]
@@ -154,7 +154,7 @@ def evaluate(
 
 
 def tally_of(model: Model, path: str, target: str | None, weight: Any, form: str | None) -> Any:
-    """Return the sums over the rows of a file; None where it has none."""
+    """Return the sums over the rows of a file; None if it has no rows."""
     try:
         return tallied(ModelRows(model, path, None, target, weight, form), None, True, learnt_by(model), Slices())
     except NoRowsError:

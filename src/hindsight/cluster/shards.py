@@ -1,6 +1,6 @@
-"""Online learners on shards: in each epoch every partition is a run of its own, and the next one starts at their mean.
+"""Online learners on shards: in each epoch every partition is a separate run, and the next epoch starts at their mean.
 
-What survives of the theorems, for K shards and one comparator u:
+What the theorems give for K shards and one comparator u:
 
 - Each run is sequential, so its learner's theorem holds for it, from where it started; the bounds add up over shards
   and epochs.
@@ -9,7 +9,7 @@ What survives of the theorems, for K shards and one comparator u:
   K |u - w|^2 <= Sigma_k |u - w_k|^2 by convexity. So over all shards and epochs the changes telescope:
   Sigma loss(w_t) <= Sigma loss(u) + K |u - w_1|^2 / (2 eta) + (eta/2) Sigma |g_t|^2.
 - Of the mixed weights convexity says that their loss is at most the mean of the losses of the weights that were mixed.
-  The sequential theorem of one run over all rows does not hold: no such run was played.
+  The sequential theorem for one run over all rows does not apply, because there is no such run.
 """
 
 from __future__ import annotations
@@ -81,17 +81,17 @@ class Epochs:
     learner : Learner
         The learner.
     view : View
-        What it takes of the rows.
+        The rows as seen by the run.
     starts : list of ndarray
-        Where each epoch started: w_1, then the means.
+        The weights at the start of each epoch: w_1, then the means.
     mixed : ndarray
-        The mean of the last weights of all shards.
+        The mean of the final weights of all shards.
     averaged : ndarray or None
         The mean over the shards of the means of their iterates in the last epoch, if they were kept.
     facts : list of Facts
-        Those of each shard over all epochs.
+        The facts of each shard over all epochs.
     epochs : list of Facts
-        Those of each epoch over all shards.
+        The facts of each epoch over all shards.
     """
 
     learner: Learner
@@ -113,7 +113,7 @@ def shard_run(block: Block, learner: Learner, view: View, start: Floats | None, 
 def play_shard(
     block: Block, learner: Learner, view: View, start: Floats | None, average: str | None
 ) -> tuple[Floats, Floats, Floats | None, Facts]:
-    """Play the rows of a block once; where it started, its weights, the mean of its iterates, and its facts."""
+    """Play the rows of a block once; returns its start, final weights, mean iterate and facts."""
     run = shard_run(block, learner, view, start, average is not None)
     return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
 
@@ -122,7 +122,7 @@ def play_epochs(
     learner: Learner, rows: ClusterRows, view: View, epochs: int, start: Floats | None = None,
     average: str | None = None, notify: Callable[[int, float], None] | None = None,
 ) -> Epochs:  # fmt: skip
-    """Play so many epochs of a learner on all shards."""
+    """Play `epochs` epochs of a learner on all shards."""
     RunTable(rows, view)  # which checks them
     w, means, starts, played = start, None, list[Any](), list[list[Facts]]()
     for epoch in range(1, epochs + 1):
@@ -151,19 +151,19 @@ def mix(
     Parameters
     ----------
     model : estimator
-        An online estimator at a constant rate. Its `start` is where the first epoch starts; with `average`, what
-        predicts is the mean over the shards of the means of their iterates in the last epoch.
+        An online estimator with a constant rate. The first epoch starts at its `start`. With `average`, predictions use
+        the mean over the shards of their mean iterates in the last epoch.
     rows : ClusterRows
         The rows; every partition is a shard, whatever the number of workers.
     epochs : int, default 1
-        How often every shard is played.
+        The number of epochs.
     notify : callable, default None
         Called after each epoch with its number, from 1, and its mean loss.
 
     Returns
     -------
     model : estimator
-        The same object, with the mixed weights. It has played no round itself, and so has no sequential certificate.
+        The same object, with the mixed weights. It has played no rounds itself, so it has no sequential certificate.
     runs : list of Epochs
         What `certify_shards` needs: one, or for one-vs-rest one per class.
     """
@@ -192,18 +192,18 @@ def mix(
 
 
 def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any = None) -> Certificate | Certificates:
-    """Return the certificate of what `mix` played: of all shards together, never of the mixed weights.
+    """Return the certificate of a run of `mix`, which is about all shards together, not about the mixed weights.
 
     Parameters
     ----------
     model : estimator
         The estimator that `mix` returned.
     rows : ClusterRows
-        The rows it was played on.
+        The rows it was fitted to.
     runs : list of Epochs
-        The other thing that it returned.
+        The runs that `mix` returned.
     u : array_like, default None
-        The comparator; None takes the one that makes the bound of the shards' losses smallest.
+        The comparator; None uses the one with the smallest bound on the shards' losses.
 
     Returns
     -------
@@ -213,14 +213,14 @@ def certify_shards(model: Any, rows: ClusterRows, runs: list[Epochs], *, u: Any 
     Raises
     ------
     MismatchError
-        If these are not the rows that were played, in the same partitions and order.
+        If these are not the same rows in the same partitions and order.
     """
     views_of(model, rows, runs[0].learner.targets, fresh=False)  # refuses other classes
     return combined([certify_epochs(run, rows, u, label) for run, label in zip(runs, model._run_labels(), strict=True)])
 
 
 def certify_epochs(run: Epochs, rows: ClusterRows, u: Any = None, label: str | None = None) -> Certificate:
-    """Return the certificate of one run on all shards, which is played again and must end as it did."""
+    """Return the certificate of one run on all shards, which is replayed and must give the same result."""
     learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
     width = rows.features + bool(run.view.bias)
     if (shards, run.mixed.size) != (len(rows.shapes), width):
@@ -253,7 +253,7 @@ def certify_epochs(run: Epochs, rows: ClusterRows, u: Any = None, label: str | N
 
 
 def check_played(run: Epochs, played: list[list[PlayedAgain]]) -> None:
-    """Refuse rows on which a shard meets other facts, or on which an epoch ends with other weights."""
+    """Raise an error if the rows give other facts of a shard, or other weights at the end of an epoch."""
     for k, (known, shard) in enumerate(zip(run.facts, played, strict=True)):
         met = sum((again.facts for again in shard), Facts())
         if not np.allclose(astuple(met), astuple(known), rtol=1e-9, atol=1e-12):
@@ -303,7 +303,7 @@ def with_outcome(certificate: Certificate, run: Epochs, table: Any) -> Certifica
 
 
 def _telescoped(added: Certificate, run: Epochs, table: Any, rival: LossComparator) -> Certificate:
-    """Apply the theorem of descent on shards to runs whose own bounds hold, which are added up."""
+    """Apply the theorem of descent on shards to runs whose own bounds hold; `added` has the sum of these bounds."""
     u, eta, shards, epochs = rival.u, run.learner.rate.eta, len(run.facts), len(run.starts)
     unit = 1.0 if run.learner.theorem == "glm-tron" else measured_unit(run.learner.loss)
     paid, met = unit * math.fsum(f.loss for f in run.facts), math.fsum(f.gradient for f in run.facts)
@@ -323,7 +323,7 @@ def _telescoped(added: Certificate, run: Epochs, table: Any, rival: LossComparat
 def _added_up(
     played: list[list[PlayedAgain]], rival: LossComparator, notes: tuple[str, ...], label: str | None
 ) -> Certificate:
-    """Add up what the learner's own theorem says of every shard in every epoch."""
+    """Add up the bounds of the learner's own theorem over all shards and epochs."""
     each = [[again.certificate for again in shard if again.certificate is not None] for shard in played]
     flat = [certificate for shard in each for certificate in shard]
     if not flat:
@@ -345,9 +345,9 @@ def _added_up(
 
 
 def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tuple[Assumption, ...]:
-    """What the theorem needs of all shards: each sentence once, or with its smallest and its largest numbers.
+    """The assumptions of the theorem over all shards: each sentence once, with its smallest and largest numbers.
 
-    Where an assumption is not met, those of the run at fault stand there alone.
+    If an assumption is not met, only those of the run at fault are listed.
     """
     out: list[Assumption] = []
     for place, own in enumerate(worst.assumptions):
@@ -365,7 +365,7 @@ def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tup
 
 
 class PlayedAgain(NamedTuple):
-    """An epoch of a shard played again: its facts, its last weights, and its certificate where it has a round."""
+    """A replayed epoch of a shard: its facts, final weights, and its certificate if it has a round."""
 
     facts: Facts
     weights: Floats
@@ -373,7 +373,7 @@ class PlayedAgain(NamedTuple):
 
 
 def certify_shard(block: Block, learner: Learner, view: View, starts: list[Floats], u: Floats) -> list[PlayedAgain]:
-    """Play every epoch on a block again, and certify its run against one comparator."""
+    """Replay every epoch on a block, and certify its run against one comparator."""
     out, data = list[PlayedAgain](), block.data(view)
     for start in starts:
         run = shard_run(block, learner, view, start)
