@@ -80,7 +80,7 @@ def summary(
     state : TrainingState
         Where training ended.
     certificates : list of list of Certificate
-        Those of each learner; empty where there are none.
+        The certificates of each learner; empty if there are none.
     seconds : float
         How long learning took.
     details : bool, default False

@@ -236,7 +236,7 @@ class RoundsRegressorMixin(RoundsMixin, TargetsMixin, LinearRegressorMixin, Regr
 
 @contextmanager
 def _loss_bar(rounds: int, verbose: bool) -> Iterator[Callable[[int, float], None] | None]:
-    """A progress bar with the loss of the last round beside it, if asked for."""
+    """A progress bar that also shows the loss of the last round, if `verbose`."""
     with progress_bar(verbose, "round 0", rounds) as update:
         if update is None:
             yield None

@@ -1,4 +1,4 @@
-"""A mean of supermartingales over a grid of rates: one test that is nearly as sharp as the best of them.
+"""A mean of supermartingales over a grid of rates: a single test with nearly the power of the best of them.
 
 Round i adds a term x_i, known before its outcome to lie in [low_i, high_i]; g_i in that interval is a guess at it from
 the past alone. With m_i = E[x_i | past], s = Sigma (x_i - m_i) and a rate l > 0 two supermartingales start at 1:
@@ -43,7 +43,7 @@ COEFFICIENTS = _coefficients()
 
 
 class Side(NamedTuple):
-    """What one side of a sum of terms has met; every array has the same shape, `moments` with an axis in front.
+    """Statistics of the terms for one side; every array has the same shape, `moments` with an additional leading axis.
 
     Attributes
     ----------
@@ -61,16 +61,16 @@ class Side(NamedTuple):
 
 
 def exponents(side: Side, horizon: float, kind: str = "mixture") -> tuple[np.ndarray, np.ndarray]:
-    """Rates l, and what is taken from l s in each exponent: ln(1/prior) and the price of the rounds.
+    """Rates l, and the amount subtracted from l s in each exponent: ln(1/prior) plus the term of the rounds.
 
     Parameters
     ----------
     side : Side
-        What was met.
+        The statistics of the terms so far.
     horizon : float
-        The number of rounds the rates are centred for, fixed in advance.
+        The number of rounds for which the rates are centred, fixed in advance.
     kind : {"mixture", "ranges", "bernstein"}, default "mixture"
-        Which supermartingales: both, or one of the two, chosen in advance.
+        Which supermartingales to use: both, or one of the two, chosen in advance.
 
     Returns
     -------
@@ -100,14 +100,14 @@ def log_mixture(total: Any, side: Side, horizon: float, kind: str = "mixture") -
     Parameters
     ----------
     total : array-like
-        s; a number that is never above it where a null hypothesis holds gives an e-process.
+        s. With a number that never exceeds s under a null hypothesis, the mixture is an e-process.
     side, horizon, kind
         As in `exponents`.
 
     Returns
     -------
     ndarray
-        The logarithm, of the shape of the arrays of `side`.
+        The logarithm of the mixture, of the shape of the arrays of `side`.
     """
     rates, prices = exponents(side, horizon, kind)
     return np.asarray(np.logaddexp.reduce(rates * np.asarray(total) - prices, axis=0))
@@ -117,19 +117,19 @@ def boundary(alpha: float, side: Side, horizon: float, kind: str = "mixture") ->
     """u such that P(Sigma (x_i - m_i) >= u at any time) <= alpha.
 
     ln of the mixture is convex and increases in s, and u solves mixture(u) = 1/alpha. Newton's method starts above u,
-    at the least s at which one component alone reaches 1/alpha, and never falls below u.
+    at the smallest s at which one component alone reaches 1/alpha, and never falls below u.
 
     Parameters
     ----------
     alpha : float
-        The probability of an error at any time, on one side.
+        The one-sided probability of an error at any time.
     side, horizon, kind
         As in `exponents`.
 
     Returns
     -------
     ndarray
-        u, of the shape of the arrays of `side`.
+        The boundary u, of the shape of the arrays of `side`.
     """
     rates, prices = exponents(side, horizon, kind)
     level = -math.log(alpha)

@@ -42,7 +42,7 @@ def ones(x):  # type: ignore[no-untyped-def]
 
 @inlined
 def draw(digits, state):  # type: ignore[no-untyped-def]
-    """64 outcomes that are 1 with the probability of these binary digits (all ones is 1), and the new counter."""
+    """64 outcomes that are 1 with a probability of these binary digits (all ones mean 1), and the new counter."""
     if digits == ALL:
         return ALL, state
     open_, drawn = ALL, ZERO
@@ -97,9 +97,9 @@ def fit_all(drawn, starts, sure, total, weight, at, place, sums, masses, out):  
 def fit(drawn, r, starts, sure, total, weight, at, place, sums, masses, out):  # type: ignore[no-untyped-def]
     """The isotonic fit of vector r at the rows `at`, which ascend.
 
-    `starts` marks the first rows of ties (a single row is a tie of one) and `sure` those where a rise is possible
-    whatever the outcomes are; `total` is Sigma c before each row and at the end, `weight` is c, or empty where every c
-    is 1. `place`, `sums` and `masses` are workspace for the pools.
+    `starts` marks the first rows of ties (a single row is a tie of one), and `sure` the rows where a rise is possible
+    for any outcomes. `total` is Sigma c before each row and at the end, and `weight` is c, or empty if every c is 1.
+    `place`, `sums` and `masses` are workspace for the pools.
     """
     m, top, before = total.size - 1, 0, ZERO
     place[0], sums[0], masses[0] = 0, -1.0, 0.0  # below every pool

@@ -38,10 +38,10 @@ def add(sums, at, x):  # type: ignore[no-untyped-def]
 def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # type: ignore[no-untyped-def]
     """Add rounds to the sums of c, of c times the loss of each forecaster, and of each pair.
 
-    A term is c d, with d the difference of two losses; the guess at it is c times the mean difference so far, moved
-    into the range that the term must lie in. A range that is not finite marks the pair, and is left out; one that is no
-    more than rounding is 0. With interleaved streams, `known` holds for each the sum of c and those of c d as they were
-    after its last round, and guesses rest on these; without rows in `known` they rest on all rounds so far.
+    A term is c d, where d is the difference of two losses; its guess is c times the mean difference so far, clipped to
+    the range of the term. A range that is not finite marks the pair and is left out; a range of the size of rounding
+    errors is treated as 0. With interleaved streams, `known` has for each stream the sums of c and of c d after its
+    last round, and guesses use these; if `known` has no rows they use all rounds so far.
     """
     k, ends, late = losses.shape[1], corners.shape[2], known.shape[0] > 0
     for t in range(c.size):
@@ -136,7 +136,7 @@ class Totals(NamedTuple):
     pairs : ndarray of shape (n_pairs, SUMS)
         The sums of each pair, in the order of the constants of this module.
     reach : ndarray of shape (n_pairs, 2)
-        Largest distance of the guess from the lowest, and from the highest value of a term, in units of `first`.
+        Largest distance of the guess from the lowest and from the highest value of a term, in units of `first`.
     first : ndarray of shape (n_pairs,)
         First range above 0.
     """
@@ -154,7 +154,7 @@ class Totals(NamedTuple):
         return self.pairs[..., SUM]
 
     def side(self, upper: bool, lag: int = 1) -> Side:
-        """What the mixtures need to bound how far each sum lies above its estimand, or below it: means over streams."""
+        """The statistics for the mixtures to bound each sum from above or below its estimand: means over streams."""
         start = UPPER if upper else LOWER
         at = [MOMENT, *range(start, start + ORDERS - 1)]
         moments = np.moveaxis(self.pairs[..., at], -1, 0)
@@ -429,8 +429,8 @@ class LaggedScores(Scores):
 
     When row t is forecast, the outcomes of rows t - lag and before are known, and those between are not. Rows t, t +
     lag, t + 2 lag, ... are a stream in which each forecast is fixed before its outcome and after the one before it. The
-    sums are those of all streams together, with guesses from what was known when a stream had its last round; one test
-    of them all is made of their means over the streams (docs/theory.md#scoring).
+    sums are over all streams, with guesses based on what was known at the last round of each stream; the means of the
+    sums over the streams give one combined test (docs/theory.md#scoring).
 
     Parameters
     ----------
