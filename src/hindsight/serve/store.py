@@ -1,4 +1,4 @@
-"""The folder of a service: one SQLite database with all that was acknowledged, and large bodies as files beside it.
+"""The folder of a service: an SQLite database with everything acknowledged, and files for large bodies.
 
 ``service.db`` is in WAL mode with ``synchronous=FULL``, so a committed transaction survives a power cut. Its tables:
 
@@ -423,7 +423,7 @@ class Store:
     # ------------------------------------------------------------ settings
 
     def settings(self) -> dict[str, Any] | None:
-        """What the service was started with; None where it never was."""
+        """The settings of the service; None if it was never started."""
         return read_settings(self.path)
 
     def write_settings(self, settings: dict[str, Any]) -> None:
@@ -436,7 +436,7 @@ ADVICE = "restore a backup, or go back to what can be read with hindsight rewind
 
 
 def read_settings(folder: str) -> dict[str, Any] | None:
-    """What the service of a folder was started with; None where it never was."""
+    """Read the settings of a folder's service; None if it was never started."""
     path = os.path.join(folder, "settings.json")
     try:
         with open(path, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Data as chunks of rows, from files of any common form, pipes, and objects in memory.
+"""Data as chunks of rows, from files in common formats, pipes, and objects in memory.
 
 ::
 
@@ -14,11 +14,11 @@
         ...
 
 `source.kind` is "dense" (2-D arrays) or "sparse" (CSR with ascending, unique indices). `source.names` are the names of
-the features, up to the last chunk given: fixed for a dense table, in order of first appearance for sparse rows.
-`source.reread` is False for standard input. `source.size` is the number of bytes in all, or None; `chunk.read` how many
-of them have been read. `source.digest` is the SHA-256 of what was consumed, up to the last chunk given (digest=True);
-it is also in `chunk.position`. With rejects=True bad rows are skipped: `chunk.rejects` lists them (a chunk may have
-no good row at all), `source.rejected` counts them. Otherwise a bad row is a `SourceError` of one line.
+the features up to the last chunk yielded: fixed for a dense table, in order of first appearance for sparse rows.
+`source.reread` is False for standard input. `source.size` is the total number of bytes, or None, and `chunk.read` the
+number of bytes read so far. With digest=True, `source.digest` is the SHA-256 of the data up to the last chunk yielded;
+it is also in `chunk.position`. With rejects=True bad rows are skipped: `chunk.rejects` lists them (a chunk may have no
+good row at all), and `source.rejected` counts them. Otherwise a bad row raises a one-line `SourceError`.
 """
 
 from ..errors import SourceError

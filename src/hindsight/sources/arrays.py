@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class ArrayFile:
     """A C-contiguous array in a file, starting at byte `offset`; rows are read when they are needed.
 
-    They are read, not mapped: a mapped file that shrinks meanwhile would end the process.
+    They are read, not memory-mapped, because a mapped file that shrinks would crash the process.
     """
 
     path: str
@@ -57,7 +57,7 @@ class ArrayFile:
 
 
 class ArraySource(Source):
-    """Rows of a 2-D array or CSR matrix, with targets and weights beside them or in its columns."""
+    """Rows of a 2-D array or CSR matrix, with targets and weights given separately or as columns."""
 
     def __init__(
         self, X: Any, y: Any, weight: Any, options: ReadOptions, where: str = "data", names: Sequence[str] | None = None

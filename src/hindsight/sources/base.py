@@ -37,7 +37,7 @@ class Reject(NamedTuple):
     reason : str
         What is wrong.
     raw : str
-        The row as it stands in the file.
+        The raw text of the row.
     """
 
     file: str
@@ -125,13 +125,13 @@ class Chunk:
     first : int
         The number of the first row in the source, from 0, bad rows not counted.
     position : dict
-        Where reading resumes after this chunk (see `Source.chunks`); plain values for JSON.
+        The position from which to resume after this chunk (see `Source.chunks`); plain values for JSON.
     read : int
         How many bytes of the source have been read.
     place : callable
-        `place(i)` says where row i of the chunk stands, for error messages: "data.csv, line 17".
+        `place(i)` is the place of row i of the chunk for error messages, such as "data.csv, line 17".
     raw : callable
-        `raw(i)` is row i as it stands in the file.
+        `raw(i)` is the raw text of row i.
     rejects : list of Reject
         The bad rows that were skipped before or among these rows.
     batch : tuple of (pyarrow.RecordBatch, int), or None
@@ -181,13 +181,13 @@ class Source:
     rejected : int
         Bad rows skipped so far.
     digest : str or None
-        SHA-256 of what was consumed, up to the last chunk given, if it was asked for.
+        SHA-256 of the data up to the last chunk, if `digest` is set.
     width : int
         The number of columns up to the last chunk given.
     label_type : {"boolean", "integer", "float", "text"} or None
-        The type of the targets, up to the last chunk given; None where they were read as text, as in CSV.
+        The type of the targets, up to the last chunk; None if they were read as text, as in CSV.
     preparation : str
-        What was done to the rows before they are given, in a few words; "" for nothing.
+        A short description of what was done to the rows beforehand; "" for nothing.
 
     Examples
     --------
@@ -285,7 +285,7 @@ class Source:
         Raises
         ------
         SourceError
-            If the data cannot be read, a row is bad, or, with `digest`, what stands before `start` has changed.
+            If the data cannot be read, a row is bad, or, with `digest`, the data before `start` has changed.
         """
         if start is not None and not self.reread:
             raise SourceError(f"{self.where} cannot be read again from where it stopped")

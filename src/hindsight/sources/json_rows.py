@@ -100,7 +100,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The pairs as a dict; a FieldError where a name appears twice."""
+    """The pairs as a dict; a FieldError if a name appears twice."""
     row = dict(pairs)
     if len(row) < len(pairs):
         repeated = repeated_name([name for name, _ in pairs])

@@ -323,7 +323,7 @@ def read(path: str | os.PathLike[str], kinds: Collection[str]) -> tuple[str, str
 def read_stream(
     path: str, stream: BinaryIO, size: int, kinds: Collection[str]
 ) -> tuple[str, str, dict[str, np.ndarray]]:
-    """The content of a sealed file of so many bytes, as `read`; `path` is for messages."""
+    """Read the content of a sealed file of `size` bytes, like `read`; `path` is for messages."""
 
     def bad(what: str) -> ModelError:
         return ModelError(f"{path}: not a complete model file: {what}")

@@ -47,7 +47,7 @@ def certify_model(
     Returns
     -------
     Certificate or Certificates
-        One certificate per label where there are more than two.
+        One certificate, or one per label if there are more than two labels.
 
     Raises
     ------

@@ -249,7 +249,7 @@ class EstimatorRows:
 
 
 def has_place_for_targets(data: Any, form: str | None) -> bool:
-    """Whether the format of the rows has a place of its own for the target."""
+    """Whether the format of the rows has a fixed place for the target."""
     paths = data if isinstance(data, (list, tuple)) else [data]
     path = paths[0] if paths and isinstance(paths[0], (str, os.PathLike)) else ""
     return format_of(path, form) in ("svmlight", "vw")

@@ -95,9 +95,9 @@ class Evaluation:
         The sum of their weights.
     figures : dict of str to Figure
         "accuracy", "log_loss", "brier_score" and "auc"; or "r2", "mse", "rmse" and "mae"; and "own_loss", the mean of
-        what the model's learner minimises, where it is none of these. Of a model with intervals "coverage", "width" and
-        "interval_score" (the width, and 2/(1 - asked) per unit outside) beside those of the best constant interval; or
-        "coverage" and "set_size", beside the smallest set.
+        the loss that the model's learner minimises, if it is none of these. For a model with intervals also "coverage",
+        "width" and "interval_score" (the width, plus 2/(1 - asked) times the distance outside), compared with the best
+        constant interval, or "coverage" and "set_size", compared with the smallest constant set.
     labels : tuple of str
         The labels that the model knows.
     confusion : ndarray of shape (n_labels + 1, n_labels) or None

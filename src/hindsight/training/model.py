@@ -310,7 +310,7 @@ class Model:
         Returns
         -------
         Certificate or Certificates
-            One certificate per label where there are more than two; also kept as `certificate`.
+            One certificate, or one per label if there are more than two labels; also kept as `certificate`.
         """
         from .certify import certify_model
 

@@ -1,4 +1,4 @@
-"""What a run writes: predictions, rejected rows and checkpoints as it goes, and where its results go at the end.
+"""The output of a run: predictions, rejected rows and checkpoints during the run, and results at the end.
 
 A resumed run continues each file where its checkpoint left it.
 """
@@ -328,7 +328,7 @@ class ParquetFile:
 
 
 class Outputs:
-    """The files that a run writes as it goes.
+    """The files that are written during a run.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Plan:
     data : object
         A path, ``"-"`` for standard input, ``"sample:NAME"``, or anything else that `hindsight.open_source` reads.
     target : str or None
-        The column to predict; None where the format has a place of its own for it (svmlight, Vowpal Wabbit).
+        The column to predict; None if the format has a fixed place for it (svmlight, Vowpal Wabbit).
     learners : tuple of (str, dict)
         Names in the table of learners, each with its options; see `choose_learners`. An empty tuple reads targets as
         they are: numbers, or labels.
@@ -481,7 +481,7 @@ def short_names(learners: Sequence[Learner]) -> list[str]:
 
 
 def penalties_of(learner: Learner) -> tuple[float, ...]:
-    """The penalties l1 and l2 of a learner; empty where it has none."""
+    """The penalties l1 and l2 of a learner; empty if it has none."""
     geometry = learner.geometry
     return (geometry.l1, geometry.l2) if isinstance(geometry, Penalised) else ()
 

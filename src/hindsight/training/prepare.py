@@ -399,7 +399,7 @@ def open_for_model(
 
 
 def rows_are_mappings(data: Any, form: str | None) -> bool:
-    """Whether each row has names of its own: JSON lines, or dicts in memory."""
+    """Whether each row carries its own names, as JSON lines and dicts in memory do."""
     first = data[0] if isinstance(data, (list, tuple)) and data else data
     if isinstance(first, (str, os.PathLike)):
         return format_of(first, form) == "jsonl"

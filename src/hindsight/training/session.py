@@ -86,7 +86,7 @@ class Session:
     seconds : float
         How long learning took.
     curves : Recording or None
-        The course of the run, where a report is wanted.
+        The recording of the run, if a report is written.
     spread : ColumnSpread
         The standard deviations of the columns of the rows learnt.
 

@@ -29,7 +29,7 @@ class ScoredLabels(NamedTuple):
     margins : ndarray of shape (n_rows, n_runs)
         The score that ranks rows for each class; for two classes, one column with the score of the second.
     probabilities : ndarray of shape (n_rows, n_classes) or None
-        The probability of each class; None where the model has none.
+        The probability of each class; None if the model gives none.
     """
 
     chosen: np.ndarray

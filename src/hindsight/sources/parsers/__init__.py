@@ -1,7 +1,7 @@
 """Compiled parsers of text: numbers, names, CSV, svmlight and Vowpal Wabbit lines.
 
 A block of text is a uint8 array with at least PAD zero bytes after its `end`, so that eight bytes can be read at once
-from any position. A parser takes whole rows from it and says where it stopped. It never judges what is not plain: such
-fields are listed by position (`deferred`) and left to Python, so every number equals Python's `float` of the same text,
-bit for bit. Everything also runs as plain Python, where each index is checked (`NUMBA_DISABLE_JIT=1`).
+from any position. A parser consumes whole rows and returns where it stopped. Fields that are not plain numbers are
+listed by position (`deferred`) and left to Python, so every number equals Python's `float` of the same text, bit for
+bit. With `NUMBA_DISABLE_JIT=1` everything runs as plain Python, which checks each index.
 """

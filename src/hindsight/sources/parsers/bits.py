@@ -1,7 +1,8 @@
 """Access to text eight bytes at a time, and operations on 64-bit words that numba lacks.
 
-Each operation is a plain Python function, which checks its indices, and an intrinsic that takes its place in compiled
-code, which does not unless `NUMBA_BOUNDSCHECK=1` is set: text is always followed by PAD zero bytes.
+Each operation is a plain Python function, which checks its indices, and an intrinsic that replaces it in compiled code,
+which does not check them unless `NUMBA_BOUNDSCHECK=1` is set. This is safe because text is always followed by PAD zero
+bytes.
 """
 
 import numpy as np

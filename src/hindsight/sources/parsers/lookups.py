@@ -131,8 +131,8 @@ class NameLookup(NamedTuple):
 class HashLookup(NamedTuple):
     """Columns by hash: the low bits of h ^ (h >> 32), h the FNV-1a hash of the name.
 
-    `fingerprints` holds 16 other bits of the hash of the first name seen in a column, SHARED once a name with other
-    bits came; `used` holds the count of columns, that of columns in use and that of shared ones.
+    `fingerprints` holds 16 other bits of the hash of the first name in a column, or SHARED after a name with different
+    bits; `used` holds the number of columns, of columns in use, and of shared columns.
     """
 
     fingerprints: np.ndarray
@@ -143,7 +143,7 @@ class HashLookup(NamedTuple):
         return 0
 
     def hash_space(self, buf, a, b):
-        """The hash of a namespace and of the caret after it, written as in `NameDictionary`; NONE where it is empty."""
+        """The hash of a namespace and the caret after it, escaped as in `NameDictionary`; NONE if it is empty."""
         h = FNV_START
         for i in range(a, b):
             if byte(buf, i) == CARET or byte(buf, i) == BACKSLASH:

@@ -1,4 +1,4 @@
-"""What the parsers of rows share: kinds of bytes, and how rows, bad rows and deferred fields are listed."""
+"""Helpers shared by the parsers of rows: kinds of bytes, and lists of rows, bad rows and deferred fields."""
 
 from ...kernels.compiler import inlined
 from .bits import CR, LF, SPACE, TAB, byte
@@ -45,7 +45,7 @@ def line_end(buf, i, end):
 
 @inlined
 def cut_off(buf, i, end, final):
-    """Whether the line that ends at i may go on in the next block: there may be more of it, or a line feed."""
+    """Whether the line that ends at i may continue in the next block, with more text or a line feed."""
     return not final and (i >= end or (byte(buf, i) == CR and i + 1 >= end))
 
 
@@ -83,6 +83,6 @@ def defer(deferred, count, row, place, a, b):
 
 @inlined
 def count(counts, rows, stop, line, deferred, bad, width):
-    """Set what a parser counts, but for the status."""
+    """Set the counts of a parser, except for the status."""
     counts[ROWS], counts[STOP], counts[LINE] = rows, stop, line
     counts[DEFERRED], counts[BAD], counts[WIDTH] = deferred, bad, width

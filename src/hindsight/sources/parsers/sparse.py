@@ -64,10 +64,10 @@ def token_end(buf, i, end):
 
 @kernel
 def parse_sparse(grammar, buf, i, end, final, line, out, counts):
-    """Whole rows from buf[i:end]; the columns of a row stand in the order of the text.
+    """Parse whole rows from buf[i:end]; the columns of a row are in the order of the text.
 
-    out.deferred : row, place in `data` (or LABEL, IMPORTANCE), first byte and end of what is not a plain number.
-    out.bad : first byte, end, line, what is wrong, first byte and end of the field that is.
+    out.deferred : row, place in `data` (or LABEL, IMPORTANCE), first byte and end of each field left to Python.
+    out.bad : first byte, end and line of the row, the error code, and first byte and end of the field at fault.
     """
     r, n, deferreds, bads, known = 0, 0, 0, 0, grammar.lookup.used[0]
     counts[STATUS] = DONE

@@ -108,7 +108,7 @@ def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
 
 
 def as_floats(values: Any) -> np.ndarray:
-    """An Arrow array of float64 as numpy, NaN where it has no value."""
+    """An Arrow array of float64 as numpy, with NaN for null."""
     import pyarrow.compute as pc
 
     out: np.ndarray = np.from_dlpack(pc.fill_null(values, float("nan")))
@@ -116,7 +116,7 @@ def as_floats(values: Any) -> np.ndarray:
 
 
 def as_mask(values: Any) -> np.ndarray:
-    """An Arrow array of booleans as numpy, False where it has no value."""
+    """An Arrow array of booleans as numpy, with False for null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -155,7 +155,7 @@ class CategoryEncoder(Encoder):
 
 
 class DateEncoder(Encoder):
-    """The years since 2000, and features for month, weekday and (where there is a time) hour."""
+    """The years since 2000, and indicators for month, weekday and, if there is a time, hour."""
 
     as_text = True
 

@@ -116,7 +116,7 @@ class TableLayout(Layout):
         return kind(decided, na)
 
     def encoder(self, name: str) -> Encoder | None:
-        """The encoder of a column; None where it is not used."""
+        """The encoder of a column; None if it is not used."""
         if name == self.options.target:
             return self.target
         return self.weight if name == self.options.weight else self.encoders.get(name)
