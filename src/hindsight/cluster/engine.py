@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MISSING = "a cluster needs dask.distributed: pip install hindsight-learn[dask]"
 FAN = 16  # children of a node
 FITS, TOGETHER = 0.4, 0.1  # of a slot's memory: blocks that stay in it, and blocks that share it with others on disk
-CHECKED = 5.0  # seconds between two looks at where the blocks are
+CHECKED = 5.0  # seconds between two checks of where the blocks are
 PATIENCE = 60.0  # seconds without any worker after which a fit gives up
 
 Nodes = dict[tuple[int, int], Any]  # by level and place
@@ -94,7 +94,7 @@ def connect(address: str) -> Iterator[Any]:
     engine = distributed()
     log = logging.getLogger("distributed")
     before = log.level
-    log.setLevel(logging.CRITICAL)  # what is lost is said in one line
+    log.setLevel(logging.CRITICAL)  # losses are reported in one line
     try:
         try:
             client = engine.Client(address, timeout=10)
@@ -174,7 +174,7 @@ class Engine:
         """Return the memory of the slot with the least memory; infinity if there are no limits."""
         try:
             info = self.client.scheduler_info(n_workers=-1)
-        except TypeError:  # earlier versions tell of all workers
+        except TypeError:  # earlier versions return all workers
             info = self.client.scheduler_info()
         limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
         return min(limits, default=math.inf)
@@ -211,7 +211,7 @@ class Engine:
 
     def capacity(self) -> tuple[float, float]:
         """Return how many bytes of blocks all slots can hold, and how many a single slot can hold."""
-        return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows that are read are there twice at first
+        return FITS * self.memory * self.slots, FITS * self.memory / 2.0  # rows are in memory twice while they are read
 
     def refresh(self) -> None:
         """Form the groups again if blocks have moved."""
@@ -343,7 +343,7 @@ def attempt(work: Callable[..., Any], *args: Any) -> Any:
     except ValueError as error:
         kind = next(kind for kind in (DisprovedError, SourceError, ValueError) if isinstance(error, kind))
         return Refused(kind(str(error)))
-    except OSError as error:  # of a file or a disk, and not of the way to the scheduler
+    except OSError as error:  # of a file or a disk, not of the connection to the scheduler
         raise WorkerError(f"{error.filename or 'a worker'}: {error.strerror or error}") from None
 
 

@@ -203,7 +203,7 @@ def _split_list(data: list[Any], target: str | None, reading: dict[str, Any], ta
         raise SourceError("there is no partition")
     source = open_source(data[0], target, **reading | {"ahead": False})
     decisions, state = getattr(source, "decisions", None), None
-    if decisions is not None:  # of which the first partition alone was looked at
+    if decisions is not None:  # inferred from the first partition only
         decisions.complete = decisions.complete and len(data) == 1
         state, reading = source.state(), reading | source.resolved_options()
     return Split(source, [Partition(k, one, target, reading, state, **taken) for k, one in enumerate(data)])

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from ..kernels.floats import Floats
 
-LABELS = 1000  # different targets of a partition that are told
-SAMPLED = 4096  # rows of all partitions together that the driver holds, to cut margins into even ranges
+LABELS = 1000  # distinct targets reported by a partition
+SAMPLED = 4096  # rows from all partitions that the driver holds, to split margins into even ranges
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class ClusterRows:
         self.rows = sum(shape.rows for shape in self.shapes)
         if not self.rows:
             raise SourceError(f"{where}: there is no row to learn from")
-        if any(shape.rows == 0 for shape in self.shapes):  # which would be shards that learn nothing
+        if any(shape.rows == 0 for shape in self.shapes):  # they would be shards that learn nothing
             engine.blocks = [block for block, shape in zip(engine.blocks, self.shapes, strict=True) if shape.rows]
             self.shapes = [shape for shape in self.shapes if shape.rows]
         engine.place([shape.size for shape in self.shapes])

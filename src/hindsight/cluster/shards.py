@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 MIXED = ("euclidean",)  # geometries whose weights may be averaged under the theorem
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")  # in the sentence of an assumption
-TOL = 0.01  # relative gap to which the best fixed predictor is sought
+TOL = 0.01  # relative gap to which the best fixed predictor is computed
 DESCENTS = ("convex-descent", "glm-tron")  # theorems of explicit steps on a convex loss
 
 

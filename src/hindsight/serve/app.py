@@ -36,7 +36,7 @@ CONTENT_TYPES = {
 }
 LISTENERS = 200
 SMALL = 1 << 16  # bytes that are parsed between other requests
-HELD = 8  # times the largest body: all bodies that are held at once
+HELD = 8  # times the largest body: the limit on all bodies in memory
 LONGEST = 200  # characters of an idempotency key, and of the name of a stream
 ROUTES: dict[str, Route] = {}
 
@@ -75,7 +75,7 @@ class Api:
         self.learning, self.predicting = Learning(service), Predicting(service)
         self.metrics, self.certifier = Metrics(ROUTES), Certifier(service)
         self.listeners = 0
-        self.held = 0  # bytes of all bodies that are not answered yet
+        self.held = 0  # bytes of the bodies of all unanswered requests
         self.latest: tuple[float, dict[str, Any]] = (-math.inf, {})
         self.reading = asyncio.Lock()
         self.app = Guard(self.answer, [*LOOPBACK, *hosts], token, self.metrics)

@@ -211,7 +211,7 @@ def over_window(path: str, material: Material, answer: dict[str, Any]) -> list[s
     loss, of, where = state.compared_losses()[0] - before, state.constant_quantity, f"rows {row + 1:,} to {end:,}"
     answer["window"] = {"rows": end - row, "from": row + 1, "loss": loss}
     said = []
-    # A fixed predictor can be compared where what the service loses is a loss of the margins of its runs.
+    # A fixed predictor can be compared if the loss of the service is a function of the margins of its runs.
     if state.in_logs if state.labels is not None else runs[0].learner.loss.quadratic:
         answer["window"]["best"] = best = best_over(state, rows)
         said.append(
@@ -248,7 +248,7 @@ def certify_stretch(rows: StoredRows, runs: list[Run], begun: list[np.ndarray]) 
     """The certificates of a stretch of rows, for runs that start at given weights; None if their ends differ."""
     again = []
     for run, weights in zip(runs, begun, strict=True):
-        start = np.zeros(run.width)  # features that joined since had no weight
+        start = np.zeros(run.width)  # features added since then had weight 0
         features = len(weights) - int(run.intercept)
         start[:features], start[run.features :] = weights[:features], weights[features:]
         again.append(Run(run.learner, run.features, intercept=bool(run.intercept), start=start))

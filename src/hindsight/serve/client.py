@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 ARROW = "application/vnd.apache.arrow.stream"
-AGAIN = (429, 503)  # statuses after which a request is sent again
+AGAIN = (429, 503)  # statuses after which a request is retried
 
 
 class RefusedError(ValueError):

@@ -53,7 +53,7 @@ class Guard:
         if scope["type"] != "http":
             return
         headers = dict(reversed(scope["headers"]))
-        began, status = time.perf_counter(), 499  # it stays so where the client has left
+        began, status = time.perf_counter(), 499  # remains if the client has disconnected
 
         async def say(message: Any) -> None:
             nonlocal status

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
 RANGES = 60  # rows that are shown with their intervals
-FAR = 4.0  # times the recent mean loss: a number that costs more is far from its target
+FAR = 4.0  # times the recent mean loss; a larger loss is a mistake
 
 
 class ServiceHistory:

@@ -39,7 +39,7 @@ RowReader = MappingRows | TableRows
 
 
 NOTHING_YET = "nothing was learnt yet: send rows with their targets to /learn first"
-CALM, MODERATE = 1e100, 1e30  # below which numbers of a model, and of rows, make nothing infinite
+CALM, MODERATE = 1e100, 1e30  # below these, numbers of a model and of rows cannot overflow
 SUMMED, TOGETHER = 256, 4096  # features up to which sums are kept, and rows that are added while they are in the cache
 FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names or ()])  # which is infinite at first
 
@@ -244,7 +244,7 @@ class LiveModel:
         if piece.weight is not None:
             losses = losses * piece.weight
         real, c = np.ones(len(y), bool) if piece.weight is None else piece.weight > 0.0, piece.weight
-        if real.sum() > state.runs[0][0].tally[0].rounds - rounds:  # the first row of a panel gives members their start
+        if real.sum() > state.runs[0][0].tally[0].rounds - rounds:  # the first row of a panel initialises its members
             first, c = np.argmax(real), np.where(real, 1.0 if c is None else c, 0.0)
             losses[first] = c[first] = 0.0
         if self.sums is not None:
@@ -555,7 +555,7 @@ def labels_or_numbers(y: np.ndarray) -> bool:
     )
 
 
-LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # numbers that are taken for labels
+LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # numbers that count as labels
 
 
 # ---------------------------------------------------------------- what margins say

@@ -68,7 +68,7 @@ class Limits:
     sources: int = 1000
 
 
-# What was committed was within limits once.
+# Committed requests were within the limits of their time.
 ANY = Limits(body=1 << 40, rows=1 << 40, values=1 << 40, row_features=1 << 40, features=1 << 40)
 
 

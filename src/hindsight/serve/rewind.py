@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NEW = "rewound.db"
-REST = {  # what is copied of the tables beside requests and snapshots
+REST = {  # what is copied of the tables other than requests and snapshots
     "keys (key, digest, row, answer)": "SELECT key, digest, row, answer FROM keys WHERE row <= :row ORDER BY id",
     "sources": "SELECT source, start, min(rows, :row - first + 1), first FROM sources WHERE first <= :row",
     "kept": "SELECT id, time, row, CASE WHEN outcome <= :row THEN outcome END, content FROM kept WHERE row <= :row",
@@ -202,7 +202,7 @@ def copy_rest(old: Store, new: Store, row: int) -> None:
     for table, query in REST.items():
         for values in readable(old, query, {"row": row}):
             new.ask(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(values))})", values)
-    for values in readable(old, "SELECT name, seq FROM sqlite_sequence"):  # numbers are never given twice
+    for values in readable(old, "SELECT name, seq FROM sqlite_sequence"):  # ids are never reused
         new.ask("DELETE FROM sqlite_sequence")
         new.ask("INSERT INTO sqlite_sequence VALUES (?, ?)", values)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .live import PlayedRequest
 
 SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since the last snapshot, when one is due
-BEST_WIDTH = 130  # coordinates up to which the best in hindsight is computed for every summary
+BEST_WIDTH = 130  # coordinates up to which every summary computes the best in hindsight
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
 
@@ -133,7 +133,7 @@ class Service:
                 f"{self.store.file}: commits {before + 1:,} to {first - 1:,} are in no snapshot that can be read, and "
                 f"their requests are gone: {ADVICE}"
             )
-        self.live.limit(ANY)  # what was committed was within the limits of then
+        self.live.limit(ANY)  # committed requests were within the limits of their time
         for commit, played in learn_again(self.store, self.live, before, self.sequence):
             self.commit_done, self.sequence = commit.number, commit.first - 1 + commit.rows
             self._note(commit.first, played, commit.time)
@@ -432,7 +432,7 @@ class Service:
             live = LiveModel(plan, ANY)
             full = [{"a": 0.5, "b": 1.0 + k, plan.target: y} | fixed for k, y in enumerate(targets)]
             for rows in (full, full[:1], [{"a": 0.5, plan.target: targets[0]} | fixed]):
-                with contextlib.suppress(ValueError):  # other targets than this learner takes
+                with contextlib.suppress(ValueError):  # targets that this learner does not accept
                     live.learn([Part("learn", "json", b"", len(rows), parsed=rows)])
                     live.reader(0).margins([{"a": 0.5, "b": 1.0}, {"b": 1.0}])
 

@@ -41,8 +41,8 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 NAME = "service.db"
-VERSION = 2  # 1 were folders with frames in segments, see `convert`
-LARGE = 1 << 20  # bytes from which on a body is a file of its own
+VERSION = 2  # version 1 had folders with frames in segments, see `convert`
+LARGE = 1 << 20  # bytes from which a body is stored in a separate file
 CACHE = 1000  # pages of the WAL after which it is written to the database
 NEWEST = struct.Struct("<QI")  # the number of the newest commit, and its CRC-32
 SCHEMA = """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..training.plan import Plan
     from .requests import Limits, Part
 
-ROOM = 10_000  # names that readers may meet in vain before they forget them
+ROOM = 10_000  # unknown names that readers remember before they forget them
 
 
 class TableRows:

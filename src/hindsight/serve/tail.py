@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 FORMS = ("csv", "tsv", "jsonl")
-IDLE = 0.5  # seconds between looks at a file that is followed
+IDLE = 0.5  # seconds between reads of a followed file
 
 
 def tail(

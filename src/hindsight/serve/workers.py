@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
-PATIENCE = 0.0005, 0.005  # seconds that a commit waits for the next request that is about to come, and for all
+PATIENCE = 0.0005, 0.005  # seconds that a commit waits for the next request, and for all requests
 
 
 @dataclass
@@ -69,13 +69,13 @@ class Worker(threading.Thread):
             group, last = self.gather(first)
             try:
                 found = self.answer([job.what for job in group])
-            except BaseException as error:  # a bug: it must neither end the thread nor leave anyone waiting
+            except BaseException as error:  # a bug, which must neither end the thread nor leave a client waiting
                 found = [error] * len(group)
             waiting: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
             for job, each in zip(group, found, strict=True):
                 waiting.setdefault(job.waiter.get_loop(), []).append((job.waiter, each))
             for loop, answers in waiting.items():
-                with contextlib.suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                with contextlib.suppress(RuntimeError):  # the loop has ended, and no client waits any more
                     loop.call_soon_threadsafe(deliver, answers)
             if last:
                 return

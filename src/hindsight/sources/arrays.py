@@ -151,7 +151,7 @@ class ArraySource(Source):
             values = X
         faults: dict[int, tuple[str, str]] = {}
         if not np.isfinite(values).all():
-            X = X.copy()  # which may be the caller's own
+            X = X.copy()  # it may be the caller's array
             faults = self._faults(X, a)
         if y is not None and y.dtype.kind in "fiub":
             whole, y = y, y.astype(np.float64)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 22  # bytes of text, or of the values of a table, in a chunk
 MISSING_RULES = ("indicator", "zero", "mean", "skip", "error")
-FIRST_ROWS = 10_000  # that show what the columns of a table hold
-SHOWN = 120  # characters of a raw row in an error
+FIRST_ROWS = 10_000  # rows from which the types of columns are inferred
+SHOWN = 120  # characters of a raw row shown in an error
 Position = dict[str, Any]
 
 
@@ -209,7 +209,7 @@ class Source:
     width = 0
     label_type: str | None = None
     preparation = ""
-    reported: tuple[str, ...] = ("width", "label_type")  # what the position after a chunk says of the source
+    reported: tuple[str, ...] = ("width", "label_type")  # fields of the source that the position after a chunk records
 
     def __init__(self, where: str, options: ReadOptions) -> None:
         self.where, self.options = where, options

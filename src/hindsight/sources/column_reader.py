@@ -86,7 +86,7 @@ def _typed_columns(
 
     for name in names:
         part = ParquetPart(path) if form == "parquet" else ArrowPart(path)
-        ColumnarSource([part], ReadOptions(features=[name]))  # which refuses a column that is not there, or holds dates
+        ColumnarSource([part], ReadOptions(features=[name]))  # it refuses columns that are missing or hold dates
         values = [value for batch in part.valid_batches(0, 1 << 16, [name]) for value in batch.column(name).to_pylist()]
         if name in missing:
             empty = "" if any(isinstance(v, str) for v in values) else math.nan

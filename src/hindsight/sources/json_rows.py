@@ -124,7 +124,7 @@ class DictSource(MappingSource):
         held: list[Mapping[Any, Any]] = []
         keep: list[bool] = []
         faults: dict[int, tuple[str, str]] = {}
-        size = max(1, self.options.chunk // 1024)  # rows: a dict is taken to be worth a KiB
+        size = max(1, self.options.chunk // 1024)  # rows: a dict is assumed to take a KiB
         for t, row in enumerate(self.items):
             if t < begin:
                 continue

@@ -93,10 +93,10 @@ class MappingBuilder:
         self.categorical = frozenset((named,) if isinstance(named, str) else named)
         self.unread = self.ignored | {name for name in (options.target, options.weight) if name is not None}
         self.known: dict[Key, int] = {}  # the column of a feature
-        self.taken: dict[str, Key] = {}  # by name: the feature that has it, where two could
+        self.taken: dict[str, Key] = {}  # by name: the feature that has it, if two could
         self.spaces: dict[str, int] = {}  # by column with categories: its namespace
-        self.layouts: dict[tuple[Any, ...], Places] = {}  # by names that came together
-        self.eager = False  # whether they are put in place at once at their first row, not when two have the same names
+        self.layouts: dict[tuple[Any, ...], Places] = {}  # by the names of a row
+        self.eager = False  # whether to make the places at the first row, rather than when two rows have the same names
         self.last: tuple[Any, ...] = ()  # the names of the last row
         self.clear()
 
@@ -219,7 +219,7 @@ class MappingBuilder:
         options = self.options
         if type(row) is dict and y is None and weight is None and options.weight is None:
             names = tuple(row)
-            if names != self.last and not self.eager:  # rows that all have other names gain nothing
+            if names != self.last and not self.eager:  # it does not pay if all rows have different names
                 self.last = names
             elif self._add_numbers(names, row, self.width, options.target is not None):
                 return True

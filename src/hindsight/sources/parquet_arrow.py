@@ -29,7 +29,7 @@ MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so ma
 class ColumnarSource(TableSource):
     """Typed columns in one or more parts."""
 
-    carried: Sequence[str] = ()  # columns that the batches of chunks have beside those that are used
+    carried: Sequence[str] = ()  # extra columns in the batches of chunks, besides those that are used
 
     def __init__(self, parts: Sequence[Part], options: ReadOptions) -> None:
         super().__init__(parts[0].where, options)
@@ -152,7 +152,7 @@ class ColumnarSource(TableSource):
         numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
         if column.null_count:
             builder.set_numbers(c, numbers.to_numpy(zero_copy_only=False), _valid(column))
-        else:  # to_numpy would import pandas where it is installed: 0.3 s
+        else:  # to_numpy would import pandas if it is installed: 0.3 s
             builder.set_numbers(c, np.from_dlpack(numbers), None)
         if self.layout.roles[c] == TARGET and pa.types.is_integer(column.type):
             for t in np.flatnonzero(np.abs(builder.y) >= MAX_WHOLE).tolist():

@@ -80,7 +80,7 @@ class SparseTextSource(SparseSource, TextSource):
             if counts[STATUS] == NO_SPACE:
                 room *= 2
             else:
-                assert isinstance(self.features, NameDictionary)  # others have room for all names
+                assert isinstance(self.features, NameDictionary)  # other lookups have room for all names
                 self.features.grow()
         builder = SparseRowBuilder(self.options, found, int(counts[ROWS]))
         deferred = found.deferred[: counts[DEFERRED]].tolist()
@@ -224,7 +224,7 @@ class SparseRowBuilder:
             for k in np.flatnonzero(~np.isfinite(self.data[:n])).tolist():  # a product or a sum
                 t = int(np.searchsorted(self.indptr, k, "right")) - 1
                 self.faults.setdefault(t, (int(self.indices[k]), "the value overflows"))
-        X = csr_matrix((len(self.y), width))  # given its arrays, it would check them and copy parts of larger ones
+        X = csr_matrix((len(self.y), width))  # the constructor would check the arrays and copy slices of larger ones
         X.data, X.indices, X.indptr = self.data[:n], self.indices[:n], self.indptr
         X.has_sorted_indices = X.has_canonical_format = True
         y = merge_labels(self.y, self.labels, self.options)

@@ -36,7 +36,7 @@ class ParsedRows(NamedTuple):
 class TextSource(Source):
     """A source of text. A subclass has `_parse`, and `_read_header` if something precedes the rows."""
 
-    unit = "line"  # what is counted to say where a row stands
+    unit = "line"  # counts that locate a row
 
     def __init__(self, paths: Sequence[str], options: ReadOptions) -> None:
         super().__init__("standard input" if paths[0] == "-" else paths[0], options)

@@ -44,11 +44,11 @@ TAGS = (
     "$objects",
     "$random",
 )
-RECORD_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}  # what fields of records may be
+RECORD_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}  # the types that fields of records may have
 LONG_STRING = 4096  # characters from which a string becomes a tensor
 LONG_LIST = 32  # entries from which a list becomes a tensor
 LARGEST_TEXT = 1 << 26  # bytes of all fixed-width string arrays at most
-PLACES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}  # where generators stand in their buffers, at most
+PLACES = {"MT19937": ("pos", 624), "Philox": ("buffer_pos", 4)}  # the largest positions of generators in their buffers
 
 
 # ---------------------------------------------------------------- to a document
@@ -84,7 +84,7 @@ def encode(value: Any) -> tuple[str, dict[str, np.ndarray]]:
 class _Writer:
     def __init__(self) -> None:
         self.tensors: dict[str, np.ndarray] = {}
-        self.seen: dict[int, tuple[str, Any]] = {}  # arrays met, kept alive so that no other takes their id
+        self.seen: dict[int, tuple[str, Any]] = {}  # arrays seen, kept alive so that their ids are not reused
         self.text = 0  # bytes of string arrays so far
 
     def put(self, value: Any, where: str) -> Any:
@@ -336,7 +336,7 @@ class _Reader:
         kind = state["bit_generator"]
         want(isinstance(kind, str) and kind in BITS, f"the random generator {kind!r:.40} is not supported")
         name, end = PLACES.get(kind, ("", 0))
-        place = state["state"].get(name, state.get(name)) if name else 0  # numpy takes any, and reads there
+        place = state["state"].get(name, state.get(name)) if name else 0  # numpy accepts any value, and reads there
         want(type(place) is int and 0 <= place <= end, f"`{name}` of {kind} must be a whole number from 0 to {end}")
         source = BITS[kind]()
         if modern:

@@ -39,7 +39,7 @@ TENSORS = 1 << 16  # at most
 PIECE = 1 << 20  # bytes written or hashed at a time
 SEAL = "sha256"
 HOST = hashlib.sha256(platform.node().encode()).hexdigest()[:8]  # in the names of temporary files
-OLD = 24 * 3600  # seconds after which a temporary file of another host is taken to be left over
+OLD = 24 * 3600  # seconds after which a temporary file of another host counts as abandoned
 
 
 # ---------------------------------------------------------------- replacing a file atomically
@@ -72,7 +72,7 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
         _remove_stale(folder)
         temporary, file = _temporary(folder)
         try:
-            with open(os.dup(file), "wb", buffering=0):  # which keeps the lock until the file has its name
+            with open(os.dup(file), "wb", buffering=0):  # this keeps the lock until the file is renamed
                 try:
                     if mode is not None:
                         os.chmod(temporary, mode)
@@ -114,7 +114,7 @@ def _temporary(folder: str) -> tuple[str, int]:
             if fcntl is not None:
                 with suppress(OSError):  # a file system without locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-            if fcntl is None or os.fstat(file).st_nlink > 0:  # nobody removed it before it was locked
+            if fcntl is None or os.fstat(file).st_nlink > 0:  # it was not removed before it was locked
                 return path, file
         except BaseException:
             os.close(file)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Check = Callable[[dict[str, Any]], None]
 
-HOOK = "_check_saved"  # a static method by which a class checks the fields that it brings
+HOOK = "_check_saved"  # the static method with which a class checks its own fields
 
 Class = TypeVar("Class", bound=type)
 PACKAGE = __name__.partition(".")[0]
@@ -38,7 +38,7 @@ class Storable(NamedTuple):
     file: str | None
 
 
-_registered: dict[str, Storable] = {}  # by the name that documents use
+_registered: dict[str, Storable] = {}  # by name in documents
 _names: dict[type, str] = {}
 
 

@@ -102,7 +102,7 @@ class LearnerScores:
             raise OptionError("compare", "takes one pass: a later one predicts rows that it has learnt")
         if state.labels is not None and len(state.labels) > 2:
             raise OptionError("compare", f"takes two labels or numbers; there are {len(state.labels)} labels")
-        from ..forecast.stream import Scores  # which few runs need, and which takes a quarter of a second
+        from ..forecast.stream import Scores  # few runs need it, and importing takes a quarter of a second
 
         self.losses = [runs[0].learner.loss for runs in state.runs]
         self.labels, self.names = state.labels, names

@@ -549,7 +549,7 @@ def decomposition(tally: LabelTally) -> tuple[dict[str, Reliability], Decomposit
     places = [1] if two and not missed.any() else list(range(len(tally.labels)))
     each = [reliability((codes == k).astype(float), np.clip(p[:, k], 0.0, 1.0), weight) for k in places]
     shown = {tally.labels[k]: one for k, one in zip(places, each, strict=True) if not two or k == 1}
-    if missed.any():  # as one more label, which is always given probability 0
+    if missed.any():  # as an additional label with probability 0
         each.append(reliability(missed.astype(float), np.zeros(codes.size), weight))
     half = 0.5 if two and missed.any() else 1.0
     names = ("miscalibration", "discrimination", "uncertainty")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..errors import OptionError
 
-BATCH_LEARNERS = ("isotron",)  # which read all rows before the first step
+BATCH_LEARNERS = ("isotron",)  # learners that read all rows before the first step
 
 
 class Spelling(NamedTuple):
@@ -203,7 +203,7 @@ class LearnerOptions:
         "interval",
         "rounds",
         "lipschitz",
-    )  # that are no options of a learner's
+    )  # not options of a single learner
 
     learner: str = option("One of {learners} (or {batch}, in batches); several: A,B.", default="auto")
     eta: Sequence[float] | float | None = option("The rate η, above 0; several: 0.01,0.1.", read=rates_of)

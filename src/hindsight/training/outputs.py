@@ -178,7 +178,7 @@ def check_destination(path: str, replaced: bool = False) -> None:
                 raise OSError(0, "it exists and is not a regular file")
             if not os.access(target, os.W_OK):
                 raise PermissionError(0, "Permission denied")
-            return  # opening a pipe or a device may have effects
+            return  # opening a pipe or a device may have side effects
         if mode and not os.access(target, os.W_OK):
             raise PermissionError(0, "Permission denied")
         if mode and not replaced:

@@ -214,7 +214,7 @@ class Plan:
             paths = self.data if isinstance(self.data, (list, tuple)) else [self.data]
             if not isinstance(paths[0], (str, os.PathLike)) or self._format(str(paths[0])) not in ("svmlight", "vw"):
                 raise SourceError(f"{self.data}: say which column to predict: --target COLUMN")
-            target = "label"  # such rows have a place of their own for it
+            target = "label"  # such formats have a fixed place for it
         if look_at_all:
             more["scan"] = 0
         return open_source(self.data, target, labels=labels, digest=self.digest, **self.reading | more)
@@ -396,7 +396,7 @@ def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
             chunk = opened.first()
             found = different_targets([] if chunk is None else [targets_of(chunk)[: plan.limit]])
             return (found, opened) if len(found) > 1 else (values_until_two(peek, opened.source), None)
-        except DisprovedError:  # rows do not agree on what the columns of a table hold
+        except DisprovedError:  # later rows contradict the inferred column types
             return values_until_two(peek, peek.open(look_at_all=True)), None
     with tempfile.TemporaryDirectory() as folder:
         lines = standard_input().peek(1 << 16, lines=20).rpartition(b"\n")[0]

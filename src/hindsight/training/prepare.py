@@ -486,7 +486,7 @@ def sampled(chunks: Iterator[Chunk], part: float, seed: int) -> Iterator[Chunk]:
 
 def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
     """A mask of the rows selected among `rows` rows from number `first` on, each with probability `part`."""
-    skip = first % 4  # of the four numbers that the generator makes at a time
+    skip = first % 4  # the generator makes four numbers at a time
     draws = np.random.Generator(np.random.Philox(key=seed).advance(first // 4)).random(skip + rows)
     return np.asarray(draws[skip:] < part)
 

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from .session import PlayedChunk
     from .state import TrainingState
 
-PIECES = 512  # into which a course is divided, at most: each has its last mean, the lowest and the highest
-STEPS = 8  # rounds at which a mean is kept besides, until the rounds are twice as many
+PIECES = 512  # pieces of a curve at most; each has its last, lowest and highest mean
+STEPS = 8  # rounds per power of 2 at which a mean is kept in addition
 SAMPLE = 10_000  # rows whose predictions are kept, at most
 KEPT = 2_000_000  # numbers of them, where a row has many
 FEWEST = 500  # rows, however many numbers they have
 COMPARED = 8  # learners that are compared two by two, at most
 REJECTS = 20  # bad rows that are kept
-WHOLE = 1024  # rows of which none is left out of the spread; then some 500 of twice as many as before
+WHOLE = 1024  # rows that are all used for the spread; afterwards about 500 of each doubling
 LAST = 60  # rows that are shown with their intervals
 
 
@@ -232,7 +232,7 @@ class ColumnSpread:
                 np.concatenate([each, np.zeros(grown)]) for each in (self.sums, self.squares, self.origin)
             )
             if not sparse and self.weight == 0.0:
-                self.origin = X[0].copy()  # of dates, say, only the differences count
+                self.origin = X[0].copy()  # only differences matter, for example of dates
         if sparse:
             X, n = X.tocsr(), X.shape[1]
             values = X.data.astype(np.float64)
@@ -280,7 +280,7 @@ class CoverageRecording:
 
         c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
         on = np.flatnonzero(c > 0.0)
-        on = on[on.size - int(self.tracker.sums[0].rounds - self.course.rounds) :]  # the first may be no round
+        on = on[on.size - int(self.tracker.sums[0].rounds - self.course.rounds) :]  # the first row may not be a round
         z, y, c, half = z[on], y[on], c[on], half[on]
         if not on.size:
             return

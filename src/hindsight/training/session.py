@@ -193,7 +193,7 @@ class Session:
                     self.notify(f"{error}: starting again with all labels")
                     all_labels = True
             except DisprovedError as error:
-                if takes_labels:  # a source that does not may take the row, or say better what is wrong with it
+                if takes_labels:  # a source that does not may accept the row, or have a better message
                     self.notes, again = notes, True
                     continue
                 if not self.plan.reread or look_at_all or self.model is not None:
@@ -330,7 +330,7 @@ def learn(
         for chunk in limited(state.source, chunks, plan.limit, state.pass_rows, width):
             yield from play_chunk(
                 state, chunk, next_stop, play_rows, followed
-            )  # an error ends the run: nothing is undone
+            )  # an error ends the run, so nothing is undone
         if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
@@ -344,7 +344,7 @@ def learn(
         state.passes_done, state.pass_rows = state.passes_done + 1, 0
         if state.passes_done < plan.passes:
             state.position = None
-    for run in itertools.chain(*state.runs):  # there was room for features to come
+    for run in itertools.chain(*state.runs):  # there was spare room for new features
         if state.names is not None and run.features > max(1, len(state.names)):
             run.resize(max(1, len(state.names)))
 
@@ -393,7 +393,7 @@ def play_chunk(
     state.add_checksum(chunk.X, y if codes is None else codes, weights)
     runs, m = list(itertools.chain(*state.runs)), len(chunk)
     room = state.features
-    if X.shape[1] > room:  # names met in this chunk
+    if X.shape[1] > room:  # new names in this chunk
         for run in runs:
             run.resize(max(X.shape[1], 2 * room))
     z, gone = np.empty((m, len(runs))), ~labelled(targets_of(chunk))

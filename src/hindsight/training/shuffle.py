@@ -142,7 +142,7 @@ def located(read: Callable[[], Iterator[Chunk]], numbers: np.ndarray, what: str)
 
 def keys(seed: int, first: int, count: int) -> np.ndarray:
     """The random keys of rows, by their numbers; independent of what `sampled` draws with the same seed."""
-    skip = first % 4  # of the four numbers that the generator makes at a time
+    skip = first % 4  # the generator makes four numbers at a time
     return np.asarray(np.random.Philox(key=seed + (1 << 64)).advance(first // 4).random_raw(skip + count)[skip:])
 
 
@@ -161,7 +161,7 @@ class Dealt:
         if not len(chunk):
             return
         numbers = np.arange(self.count, self.count + len(chunk))
-        X = chunk.X.copy()  # the source may write over it
+        X = chunk.X.copy()  # the source may overwrite it
         y, weight = (None if values is None else values.copy() for values in (chunk.y, chunk.weight))
         rows = KeyedRows(keys(self.seed, self.first_row + self.count, len(chunk)), numbers, X, y, weight)
         if not isinstance(X, np.ndarray):

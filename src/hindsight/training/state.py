@@ -462,7 +462,7 @@ class ModelProgress(TypedDict):
     parts: list[LearntPart]
 
 
-# The settings that are of the rows, not of the model.
+# The settings that belong to the rows, not to the model.
 OF_ROWS: dict[str, Any] = {"limit": None, "sample": None, "shuffle": False, "seed": 0, "passes": 1}
 
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 TYPES = ("number", "category", "boolean", "date", "text", "identifier", "constant", "ignore")
 LEFT_OUT = ("identifier", "constant", "ignore")
 BACK = "(--features, or --types NAME:number, brings one back)"
-FEW = 20  # so many rows say little
-MANY_NUMBERS = 20  # different numbers, from which on a column with some words is one of numbers
+FEW = 20  # fewer rows are no evidence
+MANY_NUMBERS = 20  # distinct numbers from which a column with some words counts as numbers
 NEARLY = 0.95  # of the cells
 ID_NAME = re.compile(
     r"^((?i:id|index|idx|key|uuid|guid|row|row[_ .]?(id|no|num|number|name|names|index)|unnamed:? ?\d*"
@@ -32,7 +32,7 @@ ID_NAME = re.compile(
 COUNT_NAME = re.compile(
     r"^(X|V1|1|(?i:n|no|nr|num|number|#|s(r|l)?[. /]*no?\.?|serial|seq|sequence|obs|observation|case|sample|subject"
     r"|record|instance|instant|entry|item|line|rank|count|counter|pos|position))$"
-)  # names that say nothing else of a first column that counts the rows; "1" is that of one without a header
+)  # uninformative names of a first column that counts the rows; "1" if there is no header
 SPEC = re.compile(r"^([a-z]+)(?:\((.*)\))?$")
 
 

@@ -25,7 +25,7 @@ COUNTS = (
     *("rows", "missing", "soft", "plain", "dotted", "commaed", "texts", "strictly_dotted", "strictly_commaed"),
     *("booleans", "spaces", "zeros", "changes"),
 )
-KEPT = 50_000  # different values that are counted; from there on "many"
+KEPT = 50_000  # distinct values that are counted; beyond that, "many"
 
 
 class NumbersSeen:
@@ -105,7 +105,7 @@ class ColumnEvidence:
         self.strictly_dotted = self.strictly_commaed = self.booleans = self.spaces = self.zeros = 0
         self.words: Counter[str] = Counter()
         self.soft_counts: Counter[str] = Counter()
-        self.odd: Counter[str] = Counter()  # texts that are no numbers
+        self.odd: Counter[str] = Counter()  # texts that are not numbers
         self.read = dict.fromkeys((".", ","), NumbersSeen())  # by decimal sign: one for both while they are the same
         self.decimal = "."
         self.many_words = False

@@ -19,7 +19,7 @@ HEAD = 1 << 18  # bytes that are looked at
 DIALECT = 1 << 15  # characters that show separator, quote and header
 RECORDS = 200  # records that are looked at
 WHITE = " "  # stands for any run of blanks
-SEPARATORS = ("\t", ";", "|", ",", WHITE)  # in the order in which they are believed
+SEPARATORS = ("\t", ";", "|", ",", WHITE)  # in order of preference
 SVMLIGHT = re.compile(r"^[+-]?[\w.+-]+(\s+\d+:[+-]?[\d.][\d.eE+-]*)+\s*(#.*)?$")
 VOWPAL_WABBIT = re.compile(r"^\s*([+-]?[\d.]+([eE][+-]?\d+)?\s+)*('\S+\s*)?\|\S*(\s+\S+)*\s*$")
 
@@ -221,7 +221,7 @@ def sniff_header(rows: Sequence[Sequence[str]], named: Collection[str]) -> bool:
         below = [row[j] for row in rest if j < len(row) and row[j] not in HARD_WORDS and row[j] not in SOFT_WORDS]
         if below and sum(map(looks_numeric, below)) > 0.8 * len(below):
             votes += 1 if cell and not looks_numeric(cell) else -1
-    if numbered:  # then a cell of the first row that is such a number is seldom a name
+    if numbered:  # in that case a number in the first row is rarely a name
         counted = any(first == [str(k + start) for k in range(len(first))] for start in (0, 1))
         return (counted or votes > 0) and all(name in first for name in named)
     if votes:

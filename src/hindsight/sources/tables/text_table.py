@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from .evidence import ColumnEvidence
     from .sniff import Dialect
 
-FIRST_LINES = 20  # of standard input, that are waited for to look at
+FIRST_LINES = 20  # lines of standard input to wait for
 BLOCK = 1 << 20  # bytes that are transcoded at a time
 SWAP = str.maketrans("'\"", "\"'")
-SAMPLE = 1 << 22  # bytes in which the first rows are looked for
+SAMPLE = 1 << 22  # bytes searched for the first rows
 
 
 def read_head(path: str) -> bytes:
@@ -95,13 +95,13 @@ class TextTable(DecidedTable, CsvSource):
         """Infer the layout from the first rows (or all), and apply it."""
         assert self.header is not None
         check_known((self.options.target, self.options.weight), self.header, self.where)
-        given = self.asked.state is not None  # and taken up once this is done
+        given = self.asked.state is not None  # applied once this is done
         if given or (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
             self.decisions = Decisions({}, ".", self.asked.scan == 0)
             self._take_plain()
             return
         evidence, complete = self.look(reader)
-        if all(e.rows == 0 for e in evidence.values()):  # which the strict reader says best
+        if all(e.rows == 0 for e in evidence.values()):  # the strict reader has the best message
             self.decisions = Decisions({}, ".", True)
             self._take_plain()
             return

@@ -35,7 +35,7 @@ class TypedTable(DecidedTable, ColumnarSource):
         if self.decisions is None:
             self.header = list(schema.names)
             check_known((self.asked.target, self.asked.weight), self.header, self.where)
-            if self.asked.state is not None:  # and taken up once this is done
+            if self.asked.state is not None:  # applied once this is done
                 self.decisions = Decisions({}, ".", self.asked.scan == 0)
                 return
             self.decide(*self.look())
