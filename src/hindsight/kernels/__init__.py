@@ -1,4 +1,4 @@
-"""Compiled code only: arrays in, numbers out; no input or output, no messages.
+"""Compiled code only, from arrays to numbers, without input, output or messages.
 
 Every online learner is one rule: keep a dual vector theta, read the weights through the geometry, step on the loss::
 

@@ -1,14 +1,15 @@
 """Aggregation: one prediction from those of several members, weighted by what each has lost.
 
-A mixture is a NamedTuple of the number of members and what else it needs, with a class attribute ``State``. Member k
-has the weight v_k in proportion to e^(-eta L_k), with L_k its loss so far as used: clipped, for targets that are
-numbers, to the range of those seen. The rate eta never rises and is fixed before the target of the round is known.
+A mixture is a NamedTuple of the number of members and further parameters, with a class attribute ``State``. The weight
+v_k of member k is proportional to e^(-eta L_k), where L_k is its cumulative loss as used; for numeric targets its
+predictions are clipped to the range of the targets seen. The rate eta never increases, and is fixed before the target
+of the round is known.
 With mix = -(1/eta) ln sum v_k e^(-eta l_k), the loss of the mixture is at most
 
     min_k [L_k + ln(K)/eta] + sum (l - mix)
 
-for any prediction: what the rounds met beyond mix is the price, `gap`. `weigh_members` returns the rate at which the
-weights, not yet divided by their sum, are those of the next round, which then takes them as they are; or `ANEW`.
+for any predictions; the last sum is the price, `gap`. `weigh_members` returns the rate at which the current weights,
+not yet divided by their sum, are valid for the next round, which then uses them unchanged; or `ANEW`.
 """
 
 import math
@@ -28,9 +29,10 @@ ANEW = -1.0  # no rate: weights are not known at any, and are computed anew
 
 
 class LogState(NamedTuple):
-    """Log weights as of the last fold, the weights there, what each member's labels were worth since, and the price.
+    """Log weights as of the last fold, the weights then, the product of each member's likelihoods since, and the price.
 
-    `ones` and `nones` are the probabilities that members give the row at hand, `worth` what its label was worth.
+    `ones` and `nones` are the members' probabilities of 1 and 0 for the current row; `worth` is the factor by which its
+    label multiplies the likelihood of each member.
     """
 
     logs: Annotated[np.ndarray, vector()]
@@ -46,7 +48,7 @@ class LogState(NamedTuple):
 
 @inlined
 def chances(z):
-    """The probabilities of 1 and of 0, both exact far out."""
+    """The probabilities of 1 and of 0, both accurate for large |z|."""
     e = math.exp(-abs(z))
     big, small = 1.0 / (1.0 + e), e / (1.0 + e)
     return (big, small) if z >= 0.0 else (small, big)
@@ -60,7 +62,7 @@ def log_chance(z, y):
 
 @inlined
 def mixed_in_logs(logs, z):
-    """The margin of the mean probability where it underflows, from the logarithms of the weights."""
+    """The margin of the mean probability, from the logarithms of the weights; used if the probability underflows."""
     top, bottom = -np.inf, -np.inf
     for k in range(z.size):
         top, bottom = max(top, logs[k] - log_chance(z[k], 1.0)), max(bottom, logs[k] - log_chance(z[k], 0.0))
@@ -73,7 +75,7 @@ def mixed_in_logs(logs, z):
 
 @inlined
 def fold(state):
-    """Take what was met since the last fold into the log weights, the largest of which is 0 then."""
+    """Add the losses since the last fold to the log weights, and shift these so that the largest is 0."""
     top = -np.inf
     for k in range(state.logs.size):
         state.logs[k] += math.log(state.chance[k])
@@ -98,7 +100,7 @@ def log_of_ratio(state, z, y, power, before):
 
 @inlined
 def change_rate(state, rate):
-    """Weights at a smaller rate: the losses they stand for are what they were."""
+    """Rescale the log weights to a smaller rate, for the same losses."""
     fold(state)
     for k in range(state.logs.size):
         state.logs[k] *= rate / state.rate[0]
@@ -176,7 +178,7 @@ class LogMixture(NamedTuple):
 
 
 class MeanState(NamedTuple):
-    """What each member has lost as used, the range of the targets, and the price met."""
+    """The loss of each member as used, the range of the targets, and the price met."""
 
     lost: Annotated[np.ndarray, vector()]
     v: Annotated[np.ndarray, vector(1.0, scratch=True)]
@@ -192,7 +194,7 @@ class MeanState(NamedTuple):
 
 @inlined
 def weigh(state):
-    """The weights of the members at the rate, and their sum; at an infinite rate those that lost least have 1."""
+    """The weights of the members at the rate, and their sum; at an infinite rate those with the least loss have 1."""
     least, total = np.inf, 0.0
     for k in range(state.lost.size):
         least = min(least, state.lost[k])
@@ -211,7 +213,7 @@ def within_range(clips, state, z):
 
 @inlined
 def start_of_range(state, y, starts):
-    """Whether this row is the first and gives members their start (if a first one does): the range begins there."""
+    """Whether this is the first row and only sets the members' start; the range of the targets then begins there."""
     first = state.begun[0] == 0.0 and starts
     state.begun[0] = 1.0
     if first:
@@ -289,16 +291,16 @@ class MeanMixture(NamedTuple):
 
 @inlined
 def distance(p, m):
-    """p - m, and 0 where rounding could be most of it."""
+    """p - m, or 0 if most of it could be rounding."""
     return p - m if abs(p - m) > NEAR * (abs(p) + abs(m)) else 0.0
 
 
 @kernel
 def mix(margins, y, c, bias, loss, mixture, geometry, state, q, top, facts, out, places, apart, counted):
-    """Predict each row from the margins of the members, then learn what each was worth; the facts are the mixture's.
+    """Predict each row from the margins of the members, then update their weights; the facts are those of the mixture.
 
-    The row that gives members their start is no round. Where `apart` has rows, they become how far the members, as they
-    are used, are from the mixture, each at its place, and `counted` the weights of the rounds.
+    A row that only sets the members' start is not a round. If `apart` has rows, they receive the differences between
+    the members, as used, and the mixture, each at its place, and `counted` receives the weights of the rounds.
     """
     wide()
     sums, weighed = read_sums(facts), ANEW

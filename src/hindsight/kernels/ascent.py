@@ -6,9 +6,9 @@ from .floats import EPS
 
 @helper
 def nearest_slope(loss, y, g, left, right):
-    """A point between two, g between whose slopes lies, next to where that is the slope; and how much phi - g z varies.
+    """A point between `left` and `right` where the slope is about g, and how much phi - g z varies there.
 
-    It is off by a rounding of margins that were much larger, so a few halvings lead to the last digit.
+    The given interval is only as wide as a rounding error of larger margins, so a few bisections reach the last digit.
     """
     for _ in range(60):
         middle = 0.5 * (left + right)
@@ -25,9 +25,9 @@ def nearest_slope(loss, y, g, left, right):
 def ascend(rows, order, y, a, b, loss, geometry, kappa, state, alpha, conjugate):
     """Visit the rows in order and update alpha, conjugate = -a phi*(alpha/a), and the geometry's state.
 
-    By the Fenchel equality -phi*(g) = phi(z) - g z, where g is a slope at z. If it is one between two points only, that
-    is too much by their distance times the difference of their slopes, at most. It is taken off, and so is what
-    rounding may add.
+    By the Fenchel equality -phi*(g) = phi(z) - g z if g is a slope at z. If g is only known to be a slope at some point
+    between two points, this is too large by at most their distance times the difference of their slopes. That amount is
+    subtracted, and so is a bound on the rounding error.
     """
     for i in range(order.size):
         t = order[i]

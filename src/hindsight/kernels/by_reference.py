@@ -1,7 +1,7 @@
-"""States as compiled code holds them: by the address of their arrays, so that a call passes one number.
+"""States in compiled code, held by reference, so that a call passes only one address.
 
-By itself numba passes a NamedTuple as all that it is made of, seven numbers per vector, and takes it apart and puts it
-together again at every call: most of the time to compile a loop went there.
+By default numba passes all fields of a NamedTuple, seven numbers per vector, and unpacks and packs them at every call.
+Most of the time to compile a loop was spent on that.
 """
 
 from llvmlite import ir
@@ -35,7 +35,7 @@ class ReferenceModel(models.PrimitiveModel):
 
 
 def by_reference(kind):
-    """Have compiled code hold values of this NamedTuple class by reference."""
+    """Let compiled code hold values of this NamedTuple class by reference."""
 
     @typeof_impl.register(kind)
     def _typeof(value, context):
@@ -63,7 +63,7 @@ class ReferenceAttributes(AttributeTemplate):
 
 
 def constant_load(builder, pointer):
-    """What lies at a pointer, and never changes while compiled code runs."""
+    """Load a value that never changes while compiled code runs."""
     found = builder.load(pointer)
     found.set_metadata("invariant.load", builder.module.add_metadata([]))
     return found
@@ -80,7 +80,7 @@ def _field(context, builder, reference, value, name):
 
 
 def array_at(context, builder, kind, pointer):
-    """An array whose description lies at a pointer; of contiguous ones only address and shape need to be read."""
+    """The array whose descriptor is at a pointer; for contiguous arrays only address and shape are loaded."""
     model, array = context.data_model_manager[kind], context.make_array(kind)(context, builder)
     word = context.get_value_type(types.intp)
 

@@ -1,9 +1,8 @@
-"""Rows with their cells: numeric columns cut at quantiles of the rows before, and pairs of such columns, as features.
+"""Rows with their cells: indicators of the bins of numeric columns, cut at quantiles of earlier rows, and of pairs.
 
-A column that is watched has a place. Where the place has cuts q_1 <= ... <= q_15, the bin of a value is the number of
-cuts below it, and the row has a 1 at that bin of the place; a pair of places has 8 x 8 cells of two bins by two. Bins
-come first in the new row, then the cells of pairs, then the columns as they were. Neither targets nor later rows are
-there to be looked at.
+A column that is watched has a place. If the place has cuts q_1 <= ... <= q_15, the bin of a value is the number of cuts
+below it, and the row has a 1 at that bin. A pair of places has 8 x 8 cells, each of two by two bins. The new row has
+the bins first, then the cells of pairs, then the original columns. Neither targets nor later rows are used.
 """
 
 from typing import NamedTuple
@@ -23,18 +22,18 @@ ROUNDS, DUE, STRIDE = range(
 
 
 class CellState(NamedTuple):
-    """What is known of the columns from the rows before.
+    """The cuts and pairs of the columns, and the sample of earlier rows that determines them.
 
     Attributes
     ----------
-    clock : rows noted, the next epoch, and one in how many rows is held.
-    met : in how many rows since the last epoch each column was not 0.
-    place : of each column, or -1.
+    clock : the number of rows counted, the next epoch, and the sampling interval of rows.
+    met : the number of rows since the last epoch in which each column was nonzero.
+    place : the place of each column, or -1.
     columns : the column of each place, or -1.
-    cuts : of each place; NaN where it has none yet.
-    held : values of the rows held, one column per place; NaN where there is none.
-    pairs : places, or -1.
-    values, bins : of the row at hand.
+    cuts : the cuts of each place; NaN if it has none yet.
+    held : the values in the sample of rows, one column per place; NaN if missing.
+    pairs : the two places of each pair, or -1.
+    values, bins : the values and bins of the current row.
     """
 
     clock: np.ndarray
@@ -50,9 +49,9 @@ class CellState(NamedTuple):
 
 @kernel
 def expand(rows, first, last, c, state, data, indices, indptr):
-    """Write rows first..last with their cells, and note those of weight above 0, up to an epoch; how many were written.
+    """Write rows first..last with their cells, up to an epoch; count those of positive weight; return how many rows.
 
-    `indptr[0]` says where they begin in `data` and `indices`.
+    `indptr[0]` is the position at which they begin in `data` and `indices`.
     """
     clock, values, bins, pairs = state.clock, state.values, state.bins, state.pairs
     for i in range(last - first):

@@ -1,4 +1,4 @@
-"""A sum of words, each times a number of its own position, so that what is changed or moved by accident changes it."""
+"""A sum of words, each times a number that depends on its position, to detect accidental changes and reordering."""
 
 import numpy as np
 

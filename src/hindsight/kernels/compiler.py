@@ -1,10 +1,9 @@
-"""The one way code is compiled: cached across processes, and compiled again when any file of its folder changes.
+"""Compilation of kernels, cached across processes, and repeated when any file of the folder changes.
 
-numba looks for edits in the file of the compiled function alone, yet a loop is made of parts that stand in other
-files. numba names the files of its cache after the function's qualified name, so every function is given one with a
-stamp of all files beside it, and of the options that numba does not look at: an edit, a new part or one renamed starts
-a new cache. Where numba does not take the name, or no folder for the cache can be written, code is compiled in every
-process instead.
+numba checks only the file of the compiled function for edits, but a loop consists of parts from several files. numba
+names its cache files after the function's qualified name, so every function gets a qualified name with a stamp of all
+files in its folder, and of the options that numba does not check. An edit, a new part or a renamed one thus starts a
+new cache. If numba does not accept the name, or the cache folder is not writable, code is compiled in every process.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ def stamp_of(folder: Path) -> int:
 
 
 def stamp(function: Any) -> str:
-    """What the name of a function's cache has to hold: stamps of this folder and of its own."""
+    """The stamp in the name of a function's cache, from this folder and the function's folder."""
     folders = (Path(__file__).parent, Path(function.__code__.co_filename).parent)
     return "".join(f"{stamp_of(folder):08x}" for folder in dict.fromkeys(folders))
 
 
 @cache
 def warn_uncached() -> None:
-    """Say once that nothing is cached."""
+    """Warn once that nothing is cached."""
     warnings.warn(
         "no folder can be written for compiled code: it is compiled anew at every start, which takes seconds; "
         "NUMBA_CACHE_DIR may name a folder for it",
@@ -57,7 +56,7 @@ def warn_uncached() -> None:
 
 
 def cached(function: Any, options: dict[str, Any]) -> Any:
-    """Compile what Python calls, cached across processes where that is possible and safe."""
+    """Compile a function that Python calls, cached across processes if that is possible and safe."""
     mark, name = stamp(function), function.__qualname__
     function.__qualname__ = f"{name}-{mark}"
     try:
@@ -75,14 +74,14 @@ def cached(function: Any, options: dict[str, Any]) -> Any:
 
 
 def compiled(**options: Any) -> Any:
-    """A decorator that compiles what Python calls, with these options of numba, cached across processes."""
+    """A decorator that compiles functions that Python calls, with these numba options, cached across processes."""
     return lambda function: cached(function, BARE | options)
 
 
 def entry_point(function: Any, args: tuple[Any, ...]) -> Any:
-    """A kernel compiled for arguments of these types, without numba's dispatcher where numba is known.
+    """A kernel compiled for arguments of these types, bypassing numba's dispatcher if the numba version is known.
 
-    The dispatcher costs several times more than a small row does.
+    The dispatcher costs several times more than a small row.
     """
     kinds = tuple(typeof(a) for a in args)
     function.compile(kinds)
@@ -96,9 +95,9 @@ inlined = njit(inline="always", **BARE)  # written into its callers before they 
 
 
 def without_entry(options: dict[str, Any]) -> Any:
-    """A decorator for what only compiled code calls: it is compiled with no way in from Python, in half the time.
+    """A decorator for functions that only compiled code calls: without a Python wrapper they compile in half the time.
 
-    Python can call it all the same; that way in is compiled when somebody does.
+    Python can still call them; the wrapper is then compiled at the first call.
     """
 
     def decorate(function: Any) -> Any:
@@ -126,10 +125,10 @@ def _uncached(function: Any) -> Any:
 
 
 def for_parts(function: Any, *parts: Any) -> Any:
-    """A kernel as these parts need it: with a part from outside the package it is compiled anew in every process.
+    """The kernel to use with these parts; with a part from outside the package it is compiled in every process.
 
-    An entry of the cache names the classes it was compiled for, and a process that cannot import one of them could
-    read none of the entries.
+    A cache entry refers to the classes it was compiled for, and a process that cannot import one of them could not
+    read any entry.
     """
     ours = all(type(part).__module__.partition(".")[0] == __package__.partition(".")[0] for part in parts)
     return function if ours else _uncached(function)
@@ -154,9 +153,9 @@ def own_method(kind: Any, name: str, arguments: tuple[str, ...]) -> Any:
 
 
 def part(kind: Any) -> Any:
-    """Let compiled code call the methods of a part, a NamedTuple class: numba takes those of the part's own class.
+    """Let compiled code call the methods of a part, a NamedTuple class; numba uses the methods of the part's class.
 
-    Numba looks for a method before it looks for a field, in every NamedTuple: no name can be both.
+    In every NamedTuple, numba looks for a method before it looks for a field, so no name can be both.
     """
     methods = {
         name: method

@@ -1,14 +1,14 @@
-"""Widths that cover: a tracked threshold over the mixture of trackers at several rates, on any stream of scores.
+"""Interval widths with guaranteed coverage: a tracked threshold on top of a mixture of trackers, on any scores.
 
 A score s >= 0 says how far a prediction was off; a round is a miss if s is above the half-width q of its interval. The
 base width a is the mean of the members' widths w_k, weighted by what each has lost in the pinball loss
 rho(s, q) = (1 - alpha)(s - q)+ + alpha(q - s)+. Member k steps in units of its own width, w <- w e^(eta (e - alpha)),
-so that no scale is to be known. On top of them lies the tracker that carries the guarantee: with a level B,
+so that no scale has to be known. A tracker on top of them gives the guarantee: with a level B,
 
     q = a B/(1 - B), which is infinite for B >= 1            B <- max(0, B + gamma (e - alpha))
 
-B rises only in a miss, in which q is finite and so B < 1: it never leaves [0, 1 + gamma (1 - alpha)], whatever the
-rows are, and misses are what it rose by. Weights are taken as parts of the largest so far.
+B rises only in a miss, in which q is finite and so B < 1. Therefore it stays in [0, 1 + gamma (1 - alpha)] on any rows,
+which bounds the number of misses. Weights are taken relative to the largest so far.
 """
 
 import math
@@ -45,13 +45,13 @@ COVERAGE = np.dtype([
 
 @inlined
 def pinball(alpha, s, q):
-    """rho(s, q), least on average at the quantile 1 - alpha of s."""
+    """rho(s, q), whose mean is smallest at the quantile 1 - alpha of s."""
     return (1.0 - alpha) * (s - q) if s > q else alpha * (q - s)
 
 
 @helper
 def prepare_steps(members, at, alpha):
-    """The factors of widths, and what they cost, at the largest weight."""
+    """The factors by which widths change, and their prices, at the largest weight."""
     for k in range(members.size):
         m = members[k]
         up, down = m.pace * (1.0 - alpha), -m.pace * alpha
@@ -61,7 +61,7 @@ def prepare_steps(members, at, alpha):
 
 @helper
 def raise_inverse(members, at, by):
-    """The inverse rates of members rise: where weights grow by so much, or where a fading one halves its steps."""
+    """Raise the inverse rates of members: by `by` if weights grow; with 0, those that halve their steps now."""
     for k in range(members.size):
         m = members[k]
         rise = by / m.pace if by > 0.0 else m.fades * at.most / m.pace
@@ -73,7 +73,7 @@ def raise_inverse(members, at, by):
 
 @helper
 def weigh_widths(members, at, least):
-    """The weights of the members at the rate of the mixture; at an infinite one those that lost least have 1."""
+    """The weights of the members at the rate of the mixture; at an infinite rate those with the least loss have 1."""
     rate, total = at.hedge, 0.0
     for k in range(members.size):
         late = members[k].behind - least

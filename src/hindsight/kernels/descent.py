@@ -55,7 +55,7 @@ def begin_descent(width: int, start: np.ndarray | None) -> DescentState:
 
 
 def fetch_ahead(rows, pairs, t):
-    """Prefetch row t, its target and its factor, which are played soon."""
+    """Prefetch row t, its target and its factor, which are needed soon."""
 
 
 @overload(fetch_ahead, jit_options=INLINE)
@@ -121,7 +121,7 @@ def squared_norm(rows, drawn, d, gradient):
 
 @helper
 def step_weights(rows, drawn, d, factor, state):
-    """theta -= factor d x for the drawn rows, and the moment with it; how many numbers that touched."""
+    """theta -= factor d x for the drawn rows, and update the moment; return how many entries were touched."""
     touched = 0
     for k in range(drawn.size):
         step = -factor * d[k]

@@ -1,6 +1,6 @@
-"""A diagonal second order: steps divided by a prior and the curvature met so far, coordinate by coordinate.
+"""Diagonal Newton steps: gradients divided by a prior plus the curvature so far, coordinate by coordinate.
 
-No theorem here speaks of it; in a panel it carries what the learners with a theorem then sign.
+No theorem here covers it. In a panel it improves the mixture, whose bound comes from members that have a theorem.
 """
 
 from typing import Annotated, NamedTuple
@@ -15,7 +15,7 @@ from .state import scalar, vector
 
 
 class DiagonalNewtonState(NamedTuple):
-    """Per coordinate the weight, the curvature met and the largest |x|."""
+    """The weight, the accumulated curvature and the largest |x| of each coordinate."""
 
     w: Annotated[np.ndarray, vector(odd=True)]
     curved: Annotated[np.ndarray, vector()]
@@ -29,7 +29,7 @@ class DiagonalNewtonState(NamedTuple):
 
 @inlined
 def shrinkage(state, j, x):
-    """What multiplies the weight of coordinate j: a value larger than all before predicts what the largest did."""
+    """The factor on the weight of coordinate j; with it, a new largest value predicts what the previous largest did."""
     size = abs(x)
     return state.largest_x[j] / size if size > state.largest_x[j] else 1.0
 
@@ -45,7 +45,7 @@ def divisor(prior, kappa, state, j, x, curvature):
 
 @inlined
 def keep(prior, kappa, state, j, x, curvature, d):
-    """What a row leaves behind in coordinate j."""
+    """Update coordinate j after a row."""
     if x * x == 0.0:
         return
     top, curved = max(state.largest_x[j], abs(x)), state.curved[j] + curvature * x * x
@@ -110,7 +110,7 @@ class DiagonalNewton(NamedTuple):
             keep(self.prior, self.kappa, state, last, rows.bias, curvature, d)
 
     def weights(self, state: DiagonalNewtonState) -> np.ndarray:
-        """The weights as they stand."""
+        """The current weights."""
         w = state.w.copy()
         if state.base[0] != 0.0:  # then there is an intercept
             w[-1] += state.base[0]

@@ -1,7 +1,7 @@
 """Dicts from names to numbers, read by compiled code through the public functions of Python's C API.
 
-Looking 75 names up one by one takes Python longer than learning from them. Here one compiled call walks the dict, looks
-each name up in a table of its own, and lays the row out in ascending columns.
+In Python, looking up 75 names one by one takes longer than learning from them. Here one compiled call iterates over the
+dict, looks up each name in a separate hash table, and writes the row in ascending columns.
 """
 
 import numpy as np
@@ -44,7 +44,7 @@ EQUAL = np.int32(2)
 
 @intrinsic
 def address(typing, array):
-    """Where an array's memory begins."""
+    """The address of an array's memory."""
 
     def build(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -55,7 +55,7 @@ def address(typing, array):
 
 @intrinsic
 def fetch(typing, place):
-    """Ask for the cache line at an address."""
+    """Prefetch the cache line at an address."""
 
     def build(context, builder, signature, arguments):
         line, code = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()), ir.IntType(32)
@@ -82,7 +82,7 @@ def same(one, other):
 
 @held
 def kind_of(thing):
-    """The address of an object's type, which outlives the call: it is a builtin type, or only compared."""
+    """The address of an object's type. It stays valid for builtin types; others are only compared."""
     kind = PyObject_Type(thing)
     Py_DecRef(kind)
     return kind
@@ -107,7 +107,7 @@ def join(column, name):
 
 @held
 def failed():
-    """Whether one of Python's functions raised an exception, which is forgotten."""
+    """Whether a function of Python raised an exception, which is cleared."""
     if PyErr_Occurred() == 0:
         return False
     PyErr_Clear()
@@ -116,7 +116,7 @@ def failed():
 
 @held
 def enter(name, place, cursor, table):
-    """Note the hash, address and column of a name; whoever calls sees that there is room."""
+    """Enter the hash, address and column of a name; the caller ensures that there is room."""
     mask = len(table) - 1
     code = PyObject_Hash(name)
     k = code & mask
@@ -128,7 +128,7 @@ def enter(name, place, cursor, table):
 
 @held
 def fill(column, kinds, cursor, table):
-    """Enter every name of the dict at address `column`; False where one is not plain."""
+    """Enter every name of the dict at address `column`; return False if one is not a plain name."""
     cursor[0] = cursor[3] = 0
     while advance(column, cursor):
         if not is_name(cursor[1], kinds):
@@ -139,14 +139,14 @@ def fill(column, kinds, cursor, table):
 
 @held
 def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indices, indptr):
-    """Lay the dict at address x out as a row, values in data and their columns in indices, ascending.
+    """Write the dict at address x as a row, with values in data and their columns in indices, ascending.
 
-    `table` has the hash, address and column of every name in the dict at address `column`, cursor[3] of them. A name it
-    lacks joins both with `grow`, and is left out without. Returns DONE, or FALLBACK where there is no room here for the
-    row or its new names, a name is neither str nor int, or a value no plain number: then nothing is changed but names.
+    `table` has the hash, address and column of each of the cursor[3] names in the dict at address `column`. An unknown
+    name is added to both if `grow`, and left out otherwise. Returns DONE, or FALLBACK if there is no room for the row
+    or its new names, a name is neither str nor int, or a value is not a plain number; then nothing but names changes.
 
-    What it needs lies scattered over memory, and waiting for each in turn is most of the work. So every loop asks for
-    what the next one will need.
+    The data is scattered over memory, and waiting for it is most of the work. Therefore every loop prefetches what the
+    next one needs.
     """
     if cursor[3] != PyDict_Size(column):
         return FALLBACK
@@ -218,7 +218,7 @@ def lay(x, column, grow, kinds, cursor, items, numbers, order, table, data, indi
 
 @held
 def sort(keys, count):
-    """Put the first `count` keys in ascending order: Shell's sort, for they are few and mostly almost in order."""
+    """Sort the first `count` keys by Shell's sort, since they are few and usually almost in order."""
     gap = count
     while gap > 0:
         gap = gap // 2 if gap != 2 else 1

@@ -1,10 +1,11 @@
-"""Mixtures for streams that change: after each round every member gets back a part of the weight, its fixed share.
+"""Mixtures for streams that change: after each round every member gets a fixed share of the weight.
 
 With weights v that sum to 1 and a drift alpha, a round takes
 
     v_k <- (1 - alpha) v_k e^(-eta l_k) / sum_j v_j e^(-eta l_j) + alpha/K
 
-so that a member which was bad for long and is good now is back within a few rounds. A mixture is as in `aggregation`.
+so that a member that was bad for a long time but is good now regains its weight within a few rounds. For the interface
+of a mixture see `aggregation`.
 """
 
 import math
@@ -18,7 +19,7 @@ from .state import scalar, vector
 
 
 class DriftState(NamedTuple):
-    """Weights (their sum is 1 once the rate is set), what each member has lost, the range of the targets, the price."""
+    """Weights (with sum 1 once the rate is set), the loss of each member, the range of the targets, and the price."""
 
     v: Annotated[np.ndarray, vector(1.0)]
     lost: Annotated[np.ndarray, vector()]
@@ -34,7 +35,7 @@ class DriftState(NamedTuple):
 
 @inlined
 def lower_rate(state, rate):
-    """Weights at a rate that may be smaller, summing to 1: the losses they stand for are what they were."""
+    """Rescale the weights to a rate that may be smaller, for the same losses, with sum 1."""
     power = rate / state.rate[0] if state.rate[0] < np.inf else 1.0
     total = 0.0
     for k in range(state.v.size):
@@ -48,7 +49,7 @@ def lower_rate(state, rate):
 
 @inlined
 def share(state, c, drift):
-    """Weights after a round in which member k lost c paid[k]; the mix loss of the round."""
+    """Update the weights after a round in which member k lost c paid[k], and return the mix loss of the round."""
     least, mass, rate, paid = np.inf, 0.0, state.rate[0], state.paid
     for k in range(paid.size):
         least = min(least, paid[k])
@@ -156,10 +157,10 @@ class MeanDrift(NamedTuple):
 
 @kernel
 def best_sequence(paid, stay, switch, cost, lost, switches):
-    """The sequence of members that costs least: what it costs and loses, and how often it switches.
+    """The cost, loss and number of switches of the sequence of members with the least cost.
 
-    It costs its losses, of which `paid` has a row per round, `stay` for each round with the member of the round before,
-    and `switch` for each other one.
+    The cost of a sequence is its losses, given by `paid` with one row per round, plus `stay` for each round with the
+    same member as the round before, plus `switch` for each other round.
     """
     members = paid.shape[1]
     for k in range(members):

@@ -1,11 +1,11 @@
-"""The multiplicative geometries: weights on a simplex, plain or doubled for signed ones, in the log domain.
+"""The multiplicative geometries: weights on a simplex, plain or doubled for signed weights, in the log domain.
 
-Numerators and their mass are kept beside the exponents theta, so that a sparse step costs O(nnz). For averages each
-coordinate has a running sum of its weights and the clock at which that was last brought up to date; the clock is the
-sum of 1/mass over the rounds.
+Numerators and their mass are stored with the exponents theta, so that a sparse step costs O(nnz). For averages each
+coordinate has a running sum of its weights and the clock at which it was last updated; the clock is the sum of 1/mass
+over the rounds.
 
-Weights on the simplex do not change if one number is added to every exponent, and exponents far from 0 have few digits
-after the point. A common shift of them is therefore taken out before the next step.
+Weights on the simplex do not change if a constant is added to every exponent, and exponents far from 0 have few digits
+after the decimal point. A common shift is therefore subtracted before the next step.
 """
 
 import math
@@ -86,7 +86,7 @@ def shifted(theta, shift):
 
 @kernel
 def centre(state):
-    """Take the shift out of every exponent: numerators and mass, which are over 2^shift, stay as they are."""
+    """Subtract the shift from every exponent; numerators and mass, which are relative to 2^shift, do not change."""
     for j in range(state.theta.size):
         state.theta[j] = shifted(state.theta[j], state.shift[0])
     state.shift[0] = 0.0
@@ -96,8 +96,8 @@ def centre(state):
 def mass_beside(geometry, state, rows, t):
     """The mass of the coordinates that row t does not touch, over 2^shift, and that shift.
 
-    It is what the row leaves of the whole mass. Where that is so little that the difference has few digits, a step may
-    make it all there is: then it is summed over the gaps between the row's coordinates, which ascend.
+    It is the difference between the whole mass and that of the row. If the difference is so small that it has few
+    digits, it is summed over the coordinates between those of the row, since a step may make it dominant.
     """
     theta, shift = state.theta, state.shift[0]
     a, b = rows.span(t)
@@ -182,9 +182,9 @@ class Entropic:
     def step(self, loss, state, rows, t, z, y, c, d):
         """One multiplicative step in O(nnz).
 
-        The mass is tracked by differences. It is recomputed after as many touched coordinates as there are, sooner
-        where its error grew because it fell, and when it has moved 2^10-fold (differences of the clock would cancel):
-        all are told by the state alone, so the sizes of chunks change nothing.
+        The mass is updated by differences. It is recomputed when as many coordinates have been touched as there are,
+        sooner if its relative error grew because it fell, and when it has changed by a factor of 2^10 (differences of
+        the clock would cancel). All this depends only on the state, so the sizes of chunks do not matter.
         """
         if d == 0.0:
             return
@@ -217,8 +217,8 @@ class Entropic:
     def solve(self, loss, state, rows, t, z, q, y, a):
         """The slope g = slope(margin after the step -a g): margins fall as g grows, so g lies between 0 and slope(z).
 
-        False position and bisection take turns; a jump of the slope (hinge, absolute) is met by bisection. They end
-        where no number lies between both sides: after 2 log2(slope(z)/g) rounds and 106 for the digits of g, at most.
+        False position and bisection alternate; bisection handles a jump of the slope (hinge, absolute). They end when
+        no floating-point number lies between the two ends, after at most 2 log2(slope(z)/g) + 106 iterations.
         """
         if self.is_far(state):
             centre(state)
@@ -246,7 +246,7 @@ class Entropic:
         return self.radius
 
     def largest(self, state):
-        """The largest exponent, once a shift that is far has been taken out."""
+        """The largest exponent, after a large shift has been subtracted."""
         shift = state.shift[0] if self.is_far(state) else 0.0
         found = 0.0
         for j in range(state.theta.size):
@@ -255,7 +255,7 @@ class Entropic:
         return found
 
     def rounding(self, state, rows, t, d):
-        """How far rounding may have moved an exponent in the step d on row t, or will when the shift is taken out."""
+        """A bound on the rounding error of an exponent in the step d on row t, including that of removing the shift."""
         far = abs(d) * self.radius
         found = 0.0
         a, b = rows.span(t)
@@ -294,7 +294,7 @@ class Entropic:
         refresh(self, state)
 
     def weights(self, state: EntropicState) -> np.ndarray:
-        """The weights, with the mass computed anew."""
+        """The weights, with a recomputed mass."""
         out = np.empty((2, state.theta.size))
         numerators_and_masses(self, state.theta, state.shift[0], out)
         return self.radius * out[0] / out[1].sum()

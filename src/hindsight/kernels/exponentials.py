@@ -1,4 +1,4 @@
-"""Exponentials of a number, or of several side by side."""
+"""Exponentials of a number or of SIMD lanes."""
 
 from .compiler import inlined
 from .simd import ROUND, alike, doubled, fuse, halved, minus, plus, times

@@ -1,7 +1,7 @@
 """The record into which the loops add the facts of a run, one named field each.
 
-`ORDER` are sums in which each round counts as often as its number says: of z^2 and of |x|_2^2. Rows that are moved, or
-that give other margins on the way to the same weights, change them; they are no facts, since they do not add up.
+`ORDER` are the sums of z^2 and of |x|_2^2 with each round multiplied by its number. They change if rows are reordered,
+or if other margins lead to the same weights. They are not facts, since they are not additive.
 """
 
 import numpy as np

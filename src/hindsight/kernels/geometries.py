@@ -1,4 +1,4 @@
-"""Geometries: how the dual state becomes weights, and how a step is taken.
+"""Geometries: how the dual state is mapped to weights, and how a step is taken.
 
 A geometry is a NamedTuple, registered with `geometry_part`, with a class attribute ``State`` (see `state`) and these
 methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x|_inf, d the step along the row)::
@@ -20,8 +20,8 @@ methods (those in brackets may be left out; z is a margin, q = |x|_2^2, top = |x
                                                     potential, from the state before and after; NaN where not known
     [rounding(self, state, rows, t, d)]             what rounding may have added to that in the step d on row t
 
-Plain class attributes say the rest: ``name``; ``multiplicative``, whether weights depend on how many features there
-are; ``signed``, whether the opposite labels have the opposite weights; ``can_grow``, whether a feature may join later;
+Plain class attributes declare the rest: ``name``; ``multiplicative``, whether weights depend on the number of features;
+``signed``, whether negating the labels negates the weights; ``can_grow``, whether features may be added later;
 ``averages``, whether it keeps the sum of its iterates; ``linear``, whether a row is predicted by w . x with weights
 that do not depend on the row; ``norm``, how its dual norm is written.
 """
@@ -33,7 +33,7 @@ from .state import empty
 
 
 class Defaults:
-    """What a geometry need not write."""
+    """The defaults of the optional methods and attributes of a geometry."""
 
     multiplicative, averages, signed, can_grow, linear = False, False, True, True, True
     radius, norm = 1.0, "|x|₂"
@@ -77,7 +77,7 @@ class Defaults:
 
 
 def fill_in(kind, defaults):
-    """Give a class what another one has and it leaves out."""
+    """Copy to a class the methods and attributes of another one that it does not define."""
     for name, value in vars(defaults).items():
         if not name.startswith("__") and not hasattr(kind, name):
             setattr(kind, name, value)
@@ -85,18 +85,18 @@ def fill_in(kind, defaults):
 
 
 def fill_in_geometry(kind):
-    """Give a geometry what its class leaves out."""
+    """Add the defaults that a geometry does not define."""
     kind.name = getattr(kind, "name", kind.__name__.lower())
     return fill_in(kind, Defaults)
 
 
 def geometry_part(kind):
-    """Register a geometry: what its class leaves out is filled in, and compiled code can call its methods."""
+    """Register a geometry: add defaults for what it does not define, and let compiled code call its methods."""
     return part(fill_in_geometry(kind))
 
 
 def begin(geometry, width: int, start: np.ndarray | None, averaging: bool):
-    """The state of a geometry with so many coordinates, at its start."""
+    """The state of a geometry with `width` coordinates, at its start."""
     state = empty(geometry.State, width, averaging)
     geometry.place(state, start)
     return state

@@ -1,7 +1,7 @@
 """The loops of isotonic regression: order, ties, pools and interpolation.
 
-The order comes from one sort of 64-bit numbers: the leading bits of z, as an integer that increases with z, above the
-index of the point. It is a radix sort, whose time does not depend on what a processor has for comparisons. Where those
+Points are ordered by one sort of 64-bit numbers, which have the leading bits of z, as an integer that increases with z,
+above the index of the point. It is a radix sort, so its time does not depend on the branch predictor. If the leading
 bits tie, z itself decides.
 """
 
@@ -79,7 +79,7 @@ def count_digits(a, low, counts):
 
 @kernel
 def by_digit(a, shift, counts, out):
-    """Write the numbers in order of the digit at bit `shift`, and in their own order where that is the same."""
+    """Sort the numbers stably by the digit at bit `shift` into `out`."""
     total = ZERO
     for d in range(counts.size):
         here = counts[d]
@@ -94,7 +94,7 @@ def by_digit(a, shift, counts, out):
 
 @kernel
 def merge(a, b, out):
-    """Merge two ascending arrays, without a branch that cannot be predicted."""
+    """Merge two ascending arrays, without unpredictable branches."""
     i, j, k, ma, mb = ZERO, ZERO, ZERO, np.uint64(a.size), np.uint64(b.size)
     while i < ma and j < mb:
         x, y = a[i], b[j]
@@ -113,7 +113,7 @@ def merge(a, b, out):
 
 @kernel
 def split_point(a, b, count):
-    """How many of the `count` smallest numbers of two ascending arrays, all different, are in the first."""
+    """The number of the `count` smallest entries of two ascending arrays, all different, that are in the first one."""
     low, high = max(0, count - b.size), min(count, a.size)
     while low < high:
         i = (low + high) // 2
@@ -126,7 +126,7 @@ def split_point(a, b, count):
 
 @kernel
 def unpack(packed, z, shift, index_bits, order):
-    """Write the indices in order of z; whether that was possible, and whether no two z are equal.
+    """Write the indices in order of z; return whether that was possible, and whether no two z are equal.
 
     It is not possible if too many z share their leading bits and yet differ.
     """
@@ -160,7 +160,7 @@ def gather(a, order, out):
 
 @inlined
 def cuts(top, count):
-    """Three powers of two: `count` pieces of numbers up to `top`, cut at each, add up without rounding."""
+    """Three powers of two; if `count` numbers up to `top` are cut at these, the parts add up without rounding."""
     room = math.frexp(float(count))[1] + 1
     at = math.frexp(top)[1] + room
     return math.ldexp(1.0, at), math.ldexp(1.0, at - 53 + room), math.ldexp(1.0, at - 106 + 2 * room)
@@ -170,8 +170,8 @@ def cuts(top, count):
 def tie(z, y, w, mask, i, sign):
     """Pool the points with the z of point i: their mean, their weight, and the index of the next z.
 
-    The weight of point i is w[i & mask]; with mask 0 all have the same. Sums do not depend on the order of the points,
-    because each number is cut at the same powers of two.
+    The weight of point i is w[i & mask]; with mask 0 all weights are equal. Sums do not depend on the order of the
+    points, because each number is cut at the same powers of two.
     """
     j, least, most, heavy, top = i + ONE, y[i], y[i], w[i & mask], abs(w[i & mask] * y[i])
     while j < np.uint64(z.size) and z[j] == z[i]:
@@ -211,7 +211,7 @@ def point(z, y, w, mask, i, sign):
 
 @kernel
 def points(z, y, w, mask, sign, at, value, weight, start):
-    """Write the points with ties pooled; how many there are."""
+    """Write the points with ties pooled, and return their number."""
     b, i, m = ZERO, ZERO, np.uint64(z.size)
     while i < m:
         x, c, j = point(z, y, w, mask, i, sign)
@@ -223,9 +223,9 @@ def points(z, y, w, mask, sign, at, value, weight, start):
 
 @kernel
 def pav(z, y, w, mask, sign, value, weight, start):
-    """Pool adjacent violators of ascending z: write values, weights and first indices of the pools; how many there are.
+    """Pool adjacent violators for ascending z; write values, weights and first indices of the pools; return how many.
 
-    Equal neighbours are pooled without arithmetic, so a fit is its own fit, bit for bit.
+    Equal neighbours are pooled without arithmetic, so the fit of a fit is the same, bit for bit.
     """
     m, b, i = np.uint64(y.size), ZERO, ZERO
     x, c, j = point(z, y, w, mask, i, sign)  # the next point, at i..j
@@ -270,10 +270,10 @@ def last_rank(rank):
 def quantile_fit(rank, w, mask, begins, level, upper, slack, todo, fit):
     """The isotonic fit of a quantile, as ranks of the outcomes: the largest one if `upper`, otherwise the least.
 
-    `rank` are the ranks of the outcomes in order of z, from 0; `begins` marks the first of points with the same z. Of
-    points a..b whose fit lies between two ranks, those above the middle are a last part: the one for which raising all
-    of it from the middle rank to the next costs least. Either part is then fitted by itself. Costs that differ by at
-    most `slack` are the same. `todo` is workspace, of shape (4, 128).
+    `rank` are the ranks of the outcomes in order of z, from 0; `begins` marks the first of points with the same z. The
+    fit is found by bisection. Of points a..b whose fit lies between two ranks, those above the middle rank are a final
+    segment: the one for which raising it from the middle rank to the next costs least. Both segments are then fitted
+    separately. Costs that differ by at most `slack` count as equal. `todo` is workspace, of shape (4, 128).
     """
     todo[0, 0], todo[1, 0], todo[2, 0], todo[3, 0] = 0, rank.size, 0, last_rank(rank)
     count = 1
@@ -347,7 +347,7 @@ def interpolate(x, at, value, out):
 
 @kernel
 def join(value, weight, start, count):
-    """Merge neighbours of the same value into one pool, in place; how many there are."""
+    """Merge neighbours of equal value into one pool, in place, and return the number of pools."""
     b = 0
     for k in range(1, count):
         if value[k] == value[b]:
@@ -374,7 +374,7 @@ def ranks(a, order, out):
 
 @summing
 def residuals(y, mean, proportion, out):
-    """Write proportion (y - mean); Sigma proportion (y - mean)^2. BLAS would start threads and wait for them."""
+    """Write proportion (y - mean), and return Sigma proportion (y - mean)^2, without the threads of BLAS."""
     total = 0.0
     for i in range(y.size):
         error = y[i] - mean[i]
@@ -394,7 +394,7 @@ def weighted_sum(weight, values):
 
 @summing
 def square_parts(y, said, fit, mean, weight):
-    """Sums of weighted square losses: of what was said, what the fit saves of it, what the fit saves of the mean's."""
+    """Sums of weighted square losses: of the forecasts, and what the fit saves relative to them and to the mean."""
     lost, over, under, base = 0.0, 0.0, 0.0, 0.0
     for i in range(y.size):
         one, two, three = (said[i] - y[i]) ** 2, (fit[i] - y[i]) ** 2, (mean - y[i]) ** 2

@@ -1,7 +1,7 @@
-"""What the rounds of a run add to its ledger, and what comparators lose on the rows: sums, kept at some of the rounds.
+"""The sums of a ledger and the losses of comparators, accumulated over rounds and stored after some of them.
 
-Sums are taken in the order of the rounds, so that chunks change nothing. `places` are those of the rounds at which
-`kept` gets a row of the sums so far, in ascending order; `sums` is advanced. See `hindsight.certificates.ledger`.
+Sums are taken in the order of the rounds, so that they do not depend on chunks. `sums` is updated, and after the rounds
+at the ascending positions `places` its values are written to a row of `kept`. See `hindsight.certificates.ledger`.
 """
 
 import math
@@ -18,25 +18,25 @@ ROOT = 1e-12  # relative error of the roots that second order takes
 
 @inlined
 def running_price(paid, paid_after, s, apart, q):
-    """What a lazy step costs beyond the comparator: cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², s the slope at z″."""
+    """The price of a lazy step: cℓ(z) − cℓ(z″) − s(z − z″) + ½ q s², where s is the slope at z″."""
     return paid - paid_after - s * apart + 0.5 * q * s * s
 
 
 @inlined
 def ridge_price(paid, z, y, c, q):
-    """What a round cost beyond the rise of the ridge objective's smallest value, c(y − z)²/(1 + cq)."""
+    """The loss of a round minus the rise of the smallest value of the ridge objective, c(y − z)²/(1 + cq)."""
     return paid - c * (y - z) ** 2 / (1.0 + c * q)
 
 
 @inlined
 def newton_price(q, G, C, d):
-    """½(qG² − 2Gd − Cd²)/(1 + Cq) with d = w̃.x − z."""
+    """The price of a Newton step: ½(qG² − 2Gd − Cd²)/(1 + Cq) with d = w̃.x − z."""
     return 0.5 * (q * G * G - 2.0 * G * d - C * d * d) / (1.0 + C * q)
 
 
 @inlined
 def keep(i, m, places, sums, kept):
-    """Keep the sums after round i if it is the m-th of the places; the number of those kept."""
+    """Store the sums after round i if it is the m-th of the places; return the number of rows stored."""
     if m < places.size and places[m] == i:
         for f in range(sums.size):
             kept[m, f] = sums[f]
@@ -46,7 +46,7 @@ def keep(i, m, places, sums, kept):
 
 @inlined
 def add_paid(loss, z, y, c, sums):
-    """The loss of a round, and its size: what rounding in the margin may change it by, in units of that rounding."""
+    """Add the loss of a round, and how much rounding in the margin may change it, in units of that rounding."""
     paid = c * loss.value(z, y)
     sums[PAID] += paid
     sums[SIZE] += c * abs(loss.slope(z, y)) * (abs(z) + abs(y))
@@ -55,10 +55,10 @@ def add_paid(loss, z, y, c, sums):
 
 @kernel
 def add_lazy(z, q, step, y, c, loss, eta, ahead, base, places, sums, kept):
-    """Lazy steps at the rate eta, whose slopes were taken at z − ahead q s: ahead is 1 for implicit ones, else 0.
+    """Add lazy steps at the rate eta with slopes at z − ahead q s; `ahead` is 1 for implicit steps, otherwise 0.
 
-    Where a slope is not that of the loss, even within rounding of where it was taken, by how much it is off counts
-    times the distance of u's margin from there. A round without a step that ought to have had one is paid for.
+    If a step's slope differs from that of the loss by more than rounding explains, the difference times the distance
+    from that point to the margin of u is added. The loss of a round in which a necessary step was not made is added.
     """
     wide()
     m = 0
@@ -84,7 +84,7 @@ def add_lazy(z, q, step, y, c, loss, eta, ahead, base, places, sums, kept):
 
 @kernel
 def add_square(z, fitted, q, y, c, loss, places, sums, kept):
-    """Predictions z of any kind beside the margins of ridge regression, which are `fitted`."""
+    """Add rounds with any predictions z, given the margins `fitted` of ridge regression."""
     wide()
     m = 0
     for i in range(z.size):
@@ -95,7 +95,7 @@ def add_square(z, fitted, q, y, c, loss, places, sums, kept):
 
 @kernel
 def add_newton(z, q, step, y, c, loss, kappa, places, sums, kept):
-    """Quadratics of curvature kappa p (1 - p) in place of the log losses; the root z was taken to `ROOT`."""
+    """Add rounds with quadratics of curvature kappa p (1 - p) for the log losses; the root z is accurate to `ROOT`."""
     wide()
     m = 0
     for i in range(z.size):
@@ -111,9 +111,9 @@ LOST, LENGTHS, LARGEST = range(3)  # the sums of a comparator
 
 @kernel
 def meet(rows, y, c, loss, u, places, sums, kept, z):
-    """What the comparator u loses on rows, with its margins into z.
+    """Add the losses of the comparator u on rows, and write its margins to z.
 
-    `sums` are its losses, what rounding in the margins may change them by, and its largest |margin|.
+    `sums` are its losses, how much rounding in the margins may change them, and its largest |margin|.
     """
     wide()
     m = 0

@@ -43,7 +43,7 @@ class Tree(NamedTuple):
 
 
 def tree(points: int) -> Tree:
-    """Return a tree with room for the corners of so many points: two per point, in nodes at least half full."""
+    """Return a tree with room for the corners of `points` points: two per point, in nodes at least half full."""
     leaves = 2 * points // (WIDTH // 2) + 2
     inner = leaves // (WIDTH // 2 - 1) + DEPTH
     corners, entries = np.empty(leaves * 2 * WIDTH), np.empty(inner * 5 * WIDTH)
@@ -55,7 +55,7 @@ def tree(points: int) -> Tree:
 
 @inlined
 def below(x, base):
-    """How many entries of a node have D < 0; they come first."""
+    """The number of entries of a node with D < 0, which come first."""
     count = 0
     for j in range(FULL):
         count += 1 if x[base + D + j] < 0.0 else 0
@@ -64,7 +64,7 @@ def below(x, base):
 
 @inlined
 def push(t, node, slot, leaf):
-    """Apply the deferred map of an entry to its child, whose last entry is then the entry itself; the child."""
+    """Apply the deferred map of an entry to its child, whose last entry then equals the entry, and return the child."""
     k, child, x = node * INNER + slot, t.child[node * FULL + slot], t.nodes
     s, a, b = x[k + S], x[k + A], x[k + B]
     if s == 0.0 and a == 0.0 and b == 0.0:
@@ -92,7 +92,7 @@ def push(t, node, slot, leaf):
 
 @inlined
 def flush(t, level, depth):
-    """Apply the deferred maps of a level of the path to its entries; the node below is up to date."""
+    """Apply the deferred maps of a level of the path to its entries, except to the node below, which is up to date."""
     node, slot, x = t.node[level], t.slot[level], t.nodes
     base, under = node * INNER, t.node[level + 1]
     a, s, left, right = t.deferred[level, 0], t.deferred[level, 1], t.deferred[level, 2], t.deferred[level, 3]

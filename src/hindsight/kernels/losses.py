@@ -14,12 +14,12 @@ A loss is a NamedTuple, registered with `loss_part`, with these methods (those i
     moves(self, d)                  [as below] whether a step d must be taken: one of 0 need not
     steepness(self, span)           [as below] how steep the loss is where targets and margins lie within a range
 
-Smooth losses round a step once. Those with a kink round it twice: from 0, -d then takes d back to 0, so that margins
-that tie stay tied. Their steps are often 0, which is worth a look; for smooth losses it costs more than the step. Plain
-class attributes say the rest: ``name``; ``targets``, "real", "sign" (-1 or 1), "unit" (in [0, 1]) or "count" (at least
-0); ``link``, the name of the link through which a margin predicts, and ``link_lipschitz``, the Lipschitz constant of
-that link; ``lipschitz``, a bound on the slope or None; ``convex``; ``quadratic``, for scale/2 (z - y)^2; and
-``ranges``, between which numbers a field must lie, where not all will do: ("delta", 0, inf).
+Smooth losses round a step once. Losses with a kink round it twice, so that a step d from 0 followed by -d leads back to
+0 exactly, and tied margins stay tied. Their steps are often 0, so it pays to check for that; for smooth losses the
+check costs more than the step. Plain class attributes declare the rest: ``name``; ``targets``, "real", "sign" (-1 or
+1), "unit" (in [0, 1]) or "count" (at least 0); ``link``, the name of the link that maps a margin to a prediction, and
+``link_lipschitz``, its Lipschitz constant; ``lipschitz``, a bound on the slope or None; ``convex``; ``quadratic``, for
+scale/2 (z - y)^2; and ``ranges``, the open intervals of fields that may not take all values: ("delta", 0, inf).
 """
 
 import math
@@ -86,7 +86,7 @@ def implicit_by_newton(self, z, y, a):
 
 
 def fill_in_loss(kind):
-    """Give a loss what its class leaves out."""
+    """Add the defaults that a loss does not define."""
     smooth = hasattr(kind, "curvature")
     attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
     attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
@@ -104,13 +104,13 @@ def fill_in_loss(kind):
 
 
 def loss_part(kind):
-    """Register a loss: what its class leaves out is filled in, and compiled code can call its methods."""
+    """Register a loss: add defaults for what it does not define, and let compiled code call its methods."""
     return part(fill_in_loss(kind))
 
 
 @part
 class PlainSum(NamedTuple):
-    """What a sum of rows takes for a loss: it rounds a step twice."""
+    """A stand-in for a loss in sums of rows, which rounds a step twice."""
 
     none: float
     rounded_step = step_rounded_twice
@@ -301,7 +301,7 @@ class Clipped(NamedTuple):
 
 @loss_part
 class Quantile(NamedTuple):
-    """The pinball loss of a quantile: it weighs what lies above the prediction by `quantile`, below by the rest."""
+    """The pinball loss: targets above the prediction have the factor `quantile`, those below 1 - `quantile`."""
 
     quantile: float
     convex, lipschitz = True, 1.0
@@ -321,7 +321,7 @@ class Quantile(NamedTuple):
 
 @loss_part
 class Huber(NamedTuple):
-    """(z - y)^2/2 where |z - y| is at most delta, and its tangents beyond."""
+    """(z - y)^2/2 if |z - y| is at most delta, continued by its tangents."""
 
     delta: float
     convex = True
@@ -399,7 +399,7 @@ def sigmoid(z):
 def logit_slope(z, y):
     """sigmoid(z) - y, and the negative of itself at (-z, 1 - y).
 
-    For y = 0 and 1 all digits are right; in between the two terms cancel where sigmoid(z) is near y.
+    For y = 0 and 1 all digits are correct; in between, the two terms cancel if sigmoid(z) is near y.
     """
     e = math.exp(-abs(z))
     near, far = 1.0 / (1.0 + e), e / (1.0 + e)
@@ -486,7 +486,7 @@ def logistic_roots(like, z, y, c, q, scale, g):
 
 @helper
 def poisson_root(z, y, a):
-    """The v with v = z - a (e^v - y), and a e^v: Newton's steps, which from above never pass it."""
+    """The v with v = z - a (e^v - y), and a e^v, by Newton steps from above, which never overshoot."""
     end = z + a * y
     size = end + math.log(a)  # a e^v plus its logarithm
     v = end if size <= 1.0 else math.log(size) - math.log(a)
@@ -501,7 +501,7 @@ def poisson_root(z, y, a):
 
 @inlined
 def normal(z):
-    """The normal distribution function, exact far out on either side."""
+    """The normal distribution function, accurate in both tails."""
     return 0.5 * math.erfc(-z * ROOT_HALF)
 
 
@@ -513,7 +513,7 @@ def bell(z):
 
 @helper
 def implicit_smooth(loss, z, y, a):
-    """The slope g = slope(z - a g): Newton's steps, or bisection where they do not halve the bracket."""
+    """The slope g = slope(z - a g), by Newton steps, or bisection if they do not halve the bracket."""
     g = loss.slope(z, y)
     lo, hi = min(g, 0.0), max(g, 0.0)
     width = hi - lo

@@ -1,4 +1,4 @@
-"""The one online loop: predict a row, take the step, add up the facts."""
+"""The online loop: predict a row, take the step, add up the facts."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ PROGRESS = np.dtype([("rounds", np.float64), ("reach", np.float64)], align=True)
 
 
 def begin_progress(reach: float) -> np.ndarray:
-    """How far a run is before its first round: rounds played, and a bound on the numbers of its state."""
+    """The progress of a run before its first round: rounds played, and a bound on the entries of its state."""
     progress = np.zeros(1, PROGRESS).view(np.recarray)
     progress[0].reach = reach
     return progress
@@ -20,7 +20,7 @@ def begin_progress(reach: float) -> np.ndarray:
 def countable(loss, geometry, z, q, top, y, c):
     """Whether the loss, the squared gradient and the squared target of a row are finite, and so are their sums.
 
-    Where all numbers are moderate they are, and nothing is computed: losses grow no faster than e^(z^2).
+    If all numbers are moderate they are finite without a check, since losses grow no faster than e^(z^2).
     """
     if abs(z) < 16.0 and abs(y) + q + top + c < 1e20:
         return True
@@ -32,8 +32,8 @@ def countable(loss, geometry, z, q, top, y, c):
 def play_row(rows, t, y, c, loss, update, geometry, rate, state, run):
     """Predict row t and take its step: (whether it could be taken, margin, |x|_2^2, |x|_inf, rate, step).
 
-    A row of weight 0 is predicted and not learnt. Where the row, its loss or its step is not finite, or its indices do
-    not ascend within the width, the state is as it was before.
+    A row of weight 0 is predicted but not learnt. If the row, its loss or its step is not finite, or its indices do not
+    ascend or are not below the width, the state does not change.
     """
     rows.ready(t)
     z, q, top = geometry.dot(state, rows, t)
@@ -68,7 +68,7 @@ NO_NOTES = np.empty((0, 4))
 
 @inlined
 def note_round(notes, geometry, state, rows, t, i, mark, z, d):
-    """Note round i, in which row t was played; `mark` is that of the state before it."""
+    """Record round i, in which row t was played; `mark` is the mark of the state before it."""
     after = geometry.dot(state, rows, t)[0]
     notes[i, TAKEN], notes[i, AFTER] = d, after
     notes[i, ADDED] = geometry.conjugate_change(state, mark, d, z, after)
@@ -79,9 +79,9 @@ def note_round(notes, geometry, state, rows, t, i, mark, z, d):
 def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress, z, q, top, facts, notes):
     """Play rows first..last: for each, margin and norms into z, q = |x|_2^2 and top = |x|_inf, then the step.
 
-    Returns how many were played: fewer than asked where a row could not be (see `play_row`). The facts of the rounds
-    (a row that only opens the game is none) are plain sums in the order played, so that the sizes of chunks change
-    nothing, and held in local names meanwhile.
+    Returns the number of rows played, which is smaller if a row cannot be played (see `play_row`). A first row that
+    only sets the start is not a round. The facts of the rounds are plain sums in the order played, so that they do not
+    depend on the sizes of chunks; they are held in local variables meanwhile.
     """
     wide()
     run = progress[0]
@@ -120,7 +120,7 @@ def play(rows, first, last, y, c, loss, update, geometry, rate, state, progress,
 
 @inlined
 def read_sums(facts):
-    """The sums and maxima that every round changes, as local numbers."""
+    """The sums and maxima that every round changes, as local variables."""
     f = facts[0]
     return (
         f.rounds,
@@ -182,7 +182,7 @@ def tally(loss, geometry, z, q, top, y, c, sums):
 
 @inlined
 def tally_rate(loss, geometry, z, q, top, y, c, eta, facts):
-    """The facts in which the rate stands, where it changes from round to round."""
+    """Add a round to the facts that contain the rate, for changing rates."""
     f = facts[0]
     slope = c * loss.slope(z, y)
     f.rate += eta
@@ -194,7 +194,7 @@ def tally_rate(loss, geometry, z, q, top, y, c, eta, facts):
 
 @inlined
 def tally_constant(eta, facts):
-    """The same where it does not."""
+    """Set the facts that contain the rate, for a constant rate."""
     f = facts[0]
     if f.rounds > 0.0:
         f.rate, f.rate_loss = eta * f.rounds, eta * f.loss
@@ -220,7 +220,7 @@ def margin(rows, geometry, state):
 
 @kernel
 def moderate(rows):
-    """Whether every value of the one row of `rows` is 0, or of a size whose powers neither overflow nor underflow."""
+    """Whether every value of the single row of `rows` is 0 or has powers that neither overflow nor underflow."""
     fine = True
     a, b = rows.span(0)
     for k in range(a, b):
@@ -252,6 +252,6 @@ def curvatures(loss, z, out):
 
 @kernel
 def means(loss, z, out):
-    """What each margin predicts."""
+    """The prediction of each margin."""
     for t in range(z.size):
         out[t] = loss.mean(z[t])

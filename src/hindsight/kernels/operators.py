@@ -41,9 +41,9 @@ def residual_gradient(rows, w, y, a, out, gradient):  # type: ignore[no-untyped-
 
 @kernel
 def ordered_sum(rows, first, w, y, c, before, total):  # type: ignore[no-untyped-def]
-    """`total` with w . x + 3 y + 5 c of each row from the first on, as often as its number says, `before` being played.
+    """Add w . x + 3 y + 5 c of each row, times its number, to `total`; `before` is the number of rows before these.
 
-    It is the same to the last bit for the same rows, however they are cut.
+    The result is bit for bit the same for the same rows, in any chunks.
     """
     for i in range(y.size):
         rows.ready(first + i)
@@ -60,10 +60,10 @@ def norms(rows, w, z, q, top):  # type: ignore[no-untyped-def]
 
 @kernel
 def measure(z, q, top, y, c, size, sums, maxima):  # type: ignore[no-untyped-def]
-    """The largest norms and targets of rows that have weight, and the sums by which the rows are known again.
+    """The largest norms and targets of rows of positive weight, and the sums that identify the rows.
 
-    Those are of c (size |x|_2 + z), with z = w . x and |w|_2 = `size`, of c (2 |y| + y), both at least 0, so that none
-    cancel, and of both times the number of the row.
+    These are the sums of c (size |x|_2 + z), with z = w . x and |w|_2 = `size`, and of c (2 |y| + y), and of both times
+    the number of the row. All terms are at least 0, so that none cancel.
     """
     t, largest, widest, far = 0.0, 0.0, 0.0, 0.0
     sums[:] = 0.0

@@ -2,10 +2,10 @@
 
     w_{t+1} minimises  eta_t (c_t loss(w . x_t, y_t) + l1 |w|_1 + l2/2 |w|^2) + 1/2 |w - w_t|^2
 
-with the loss itself (implicit steps) or its tangent at w_t (explicit ones). The intercept is not penalised. A weight
-that a row does not touch is max(0, |w| - eta l1)/(1 + eta l2) in size after the round. Over several rounds that is
-max(0, |w| e^-D - C) with sums D and C that are the same for all weights, so that a weight is brought up to date when
-it is met: a round costs what its row has values.
+with the loss itself (implicit steps) or its tangent at w_t (explicit ones). The intercept is not penalised. The
+size of a weight that a row does not touch becomes max(0, |w| - eta l1)/(1 + eta l2) in the round. Over several rounds
+that is max(0, |w| e^-D - C) with sums D and C that are the same for all weights. So weights are updated only when a row
+touches them, and a round costs O(values in its row).
 """
 
 import math
@@ -20,10 +20,10 @@ from .state import scalar, vector
 
 
 class PenalisedState(NamedTuple):
-    """Per coordinate the weight, and what `decay` and `cut` were when it was written.
+    """The weight of each coordinate, and the values of `decay` and `cut` when it was written.
 
-    `decay` is the sum of ln(1 + eta l2), and `cut` what l1 has taken off a weight that is always above it. `fresh` has
-    the weights that the row at hand meets, up to date, in its order; `pace` and `square` are its rate and |x|^2.
+    `decay` is the sum of ln(1 + eta l2), and `cut` is how much l1 has reduced a weight that never reached 0. `fresh`
+    has the updated weights of the current row, in its order; `pace` and `square` are its rate and |x|^2.
     """
 
     theta: Annotated[np.ndarray, vector(odd=True)]
@@ -48,7 +48,7 @@ def up_to_date(state, j):
 
 @inlined
 def cut_by(w, cut):
-    """w moved towards 0 by `cut`, and not past it."""
+    """w moved towards 0 by `cut`, but not past 0."""
     return max(w - cut, 0.0) + min(w + cut, 0.0)  # no branch: it could not be predicted
 
 
@@ -99,10 +99,10 @@ class Penalised(NamedTuple):
         state.pace[0] = eta
 
     def solve(self, loss, state, rows, t, z, q, y, a):
-        """The slope at the margin after the step: that margin falls as the slope grows, along pieces of lines.
+        """The slope at the margin after the step; that margin is a decreasing piecewise linear function of the slope.
 
-        On the line through the point at hand the slope is known; the root lies on its side of the point. Where the
-        lines lead nowhere the bracket is halved.
+        Each iteration solves for the root on the line through the current point, and halves the bracket if that does
+        not make progress.
         """
         s, low, high = loss.implicit(z, y, a * q), -np.inf, np.inf
         for i in range(200):
@@ -144,7 +144,7 @@ class Penalised(NamedTuple):
         return found
 
     def conjugate_change(self, state, mark, d, z, after):
-        """At least what the step adds to D(u, w), beyond -d (u . x) and the rate times the penalty of u less that of w.
+        """A bound on what the step adds to D(u, w), beyond -d (u . x) and the rate times the penalties of u minus w.
 
         It is d z' - 1/2 |w' - w|^2, and (z' - z)^2 <= |w' - w|^2 |x|^2.
         """
@@ -156,7 +156,7 @@ class Penalised(NamedTuple):
             state.theta[:] = start
 
     def weights(self, state: PenalisedState) -> np.ndarray:
-        """The weights, each up to date."""
+        """The weights, all up to date."""
         left = np.exp(state.decays - state.decay[0])
         size = np.abs(state.theta) * left - np.maximum(state.cut[0] - state.cuts * left, 0.0)
         return np.copysign(np.maximum(size, 0.0), state.theta) + 0.0

@@ -1,6 +1,6 @@
-"""Which private parts of numba and Python are used here; docs/private_parts.md lists them and their plain paths.
+"""Whether private parts of numba and Python may be used; docs/private_parts.md lists them and their plain alternatives.
 
-A plain path takes over by itself where a version is unknown, and everywhere with HINDSIGHT_PLAIN=1 in the environment.
+The alternatives are used automatically if a version is unknown, and always with HINDSIGHT_PLAIN=1 in the environment.
 """
 
 import os
@@ -15,7 +15,7 @@ FIRST, LAST = (0, 61), (0, 68)  # the versions of numba whose private parts are 
 
 
 def version(text: str) -> tuple[int, int]:
-    """The first two numbers of a version; (0, 0) where it has none, which no part is known of."""
+    """The first two numbers of a version; (0, 0), which is never a known version, if it has none."""
     found = re.match(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -1,8 +1,8 @@
-"""What is done with one row: its inner product and norms, and a step along it.
+"""Operations on one row: its inner product and norms, and a step along it.
 
-A row is taken eight numbers at a time, a dense one in two lots; the sums are folded to one, and what is left of a
-dense row is taken on the way. Of a sparse row the weights are looked up one by one: the processor's own gathers are
-slow.
+A row is processed eight numbers at a time, a dense one with two sets of sums; then the sums are reduced to one, and the
+remainder of a dense row is added on the way. The weights of a sparse row are loaded one by one, since gather
+instructions are slow.
 """
 
 import numpy as np
@@ -97,7 +97,7 @@ def inner_dense(rows, w, t):
 
 @inlined
 def inner_sparse(rows, w, t):
-    """w . x_t, |x_t|_2^2 and |x_t|_inf; NaN and infinity where the indices do not ascend within the width."""
+    """w . x_t, |x_t|_2^2 and |x_t|_inf; NaN and infinity if the indices do not ascend or are not below the width."""
     a, b = rows.span(t)
     width = w.size - (1 if rows.bias != 0.0 else 0)
     dot, q, top = spread(0.0), spread(0.0), spread(0.0)
@@ -120,7 +120,7 @@ def inner_sparse(rows, w, t):
 
 @inlined
 def ascending_within(rows, t, width):
-    """Whether the indices of a sparse row ascend within the width."""
+    """Whether the indices of a sparse row ascend and are below the width."""
     a, b = rows.span(t)
     least = np.uint64(0)  # what the next index must not be below
     for k in range(a, b):
@@ -185,7 +185,7 @@ def axpy_sparse(rows, loss, w, t, d):
 
 @inlined
 def step_exponents(loss, geometry, theta, numerator, b, x, a, by, shift):
-    """Add the numbers from x[a] on, times `by`, to those from theta[b] on, and write their numerators; their mass."""
+    """Add the numbers from x[a] on, times `by`, to those from theta[b] on; write numerators and return their mass."""
     new = loss.rounded_step(load(by, theta, b), by, load(by, x, a))
     store(theta, b, new)
     top, mass = geometry.numerator_and_mass(new, shift)
@@ -195,7 +195,7 @@ def step_exponents(loss, geometry, theta, numerator, b, x, a, by, shift):
 
 @inlined
 def exponents_dense(rows, loss, geometry, theta, numerator, t, d, shift):
-    """theta += d x_t and the numerators anew; the mass of all coordinates of the row."""
+    """theta += d x_t; recompute the numerators, and return the mass of all coordinates of the row."""
     x, a, n = rows.line(t)
     b, end = 0, a + n
     by, mass = spread(d), spread(0.0)
@@ -221,7 +221,7 @@ def exponents_dense(rows, loss, geometry, theta, numerator, t, d, shift):
 
 @inlined
 def exponents_sparse(rows, loss, geometry, theta, numerator, t, d, shift):
-    """theta += d x_t and the numerators anew; the mass of the touched coordinates before and after."""
+    """theta += d x_t; recompute the numerators, and return the mass of the touched coordinates before and after."""
     old, new = 0.0, 0.0
     a, b = rows.span(t)
     for k in range(a, b):
@@ -238,12 +238,12 @@ def exponents_sparse(rows, loss, geometry, theta, numerator, t, d, shift):
 
 @inlined
 def prefetch_row(values, here, size):
-    """Ask for memory ahead of a row of `size` bytes that begins at byte `here`.
+    """Prefetch memory ahead of a row of `size` bytes that begins at byte `here`.
 
-    One stream of lines does not fill the bus: a processor prefetches page by page, and not far. So each line read asks
-    for one of the next eight pages, its neighbour for one of the page after; each of the eight is met from its
-    start to its end. That much lies in the second cache, so lines are asked for once more soon before they are needed.
-    Rows of float32 leave the bus time enough as it is.
+    A single stream of cache lines does not use the full memory bandwidth, as the hardware prefetcher works within a
+    page and not far ahead. So each line read prefetches a line of one of the next eight pages, its neighbour a line of
+    the page after that, and each of the eight pages is fetched from start to end. These lines reach the second-level
+    cache, so they are prefetched again shortly before they are needed. Rows of float32 do not need this.
     """
     if not ASKS:
         return

@@ -1,8 +1,8 @@
 """Rows as the loops read them: dense, of any strides, and sparse.
 
-Row t is the entries k in span(t), each at coordinate index(k), and the intercept coordinate of the value `bias` (0:
-none) in the last place of the weights; leading(t, columns) is the span of the first columns. Entries are reached one by
-one: a view of the row would cost reference counts in every round.
+Row t consists of the entries k in span(t), each at coordinate index(k), and of the intercept coordinate of the value
+`bias` (0: none), the last one of the weights; leading(t, columns) is the span of the first columns. Entries are
+accessed one by one, since a view of the row would cost reference counting in every round.
 """
 
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ NOTHING, MANY = np.empty(0), 2**62
 
 @part
 class Dense(NamedTuple):
-    """C-contiguous rows. Margins of row t begin with offset[t], for geometries of second order, where there is one."""
+    """C-contiguous rows. For second-order geometries the margin of row t includes offset[t], if there is one."""
 
     values: np.ndarray
     bias: float
@@ -84,9 +84,9 @@ class Dense(NamedTuple):
 
 @part
 class Spaced(NamedTuple):
-    """Rows that are contiguous each: some columns of a matrix, every other row, overlapping windows of a signal.
+    """Rows each of which is contiguous: some columns of a matrix, every other row, overlapping windows of a signal.
 
-    `memory` is all that they lie in, as a vector; a row begins `apart` numbers after the one before.
+    `memory` is the memory that contains them, as a vector; each row begins `apart` numbers after the previous one.
     """
 
     memory: np.ndarray
@@ -150,7 +150,7 @@ class Strided(NamedTuple):
 
 @part
 class CSR(NamedTuple):
-    """Sparse rows. Unsigned indices spare numba's test for negative ones."""
+    """Sparse rows. Unsigned indices avoid numba's test for negative indices."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -193,9 +193,9 @@ class CSR(NamedTuple):
 
 @part
 class Backwards(NamedTuple):
-    """The first columns of rows, the last of them first. The rarest come first then where names join as they are met.
+    """The first columns of rows, in reverse order, so that the rarest come first if names get columns as they occur.
 
-    Second order is cheap so: what a row adds to the triangle begins with its first entry.
+    This makes second order cheap, as a row changes the triangle only from its first entry on.
     """
 
     rows: Any
@@ -223,7 +223,7 @@ class Backwards(NamedTuple):
 
 @inlined
 def ascends(rows, t, width):
-    """Whether the indices of row t ascend within the width (the intercept's coordinate included): test it first."""
+    """Whether the indices of row t ascend and are below the width, the intercept's coordinate included."""
     return rows.ascending(t, width - (1 if rows.bias != 0.0 else 0))
 
 
@@ -240,7 +240,7 @@ def inner(w, rows, t):
 
 @inlined
 def size_of_margin(u, rows, t):
-    """Sigma |u_i x_i|: rounding in the margin of row t is in units of it."""
+    """Sigma |u_i x_i|, the scale of rounding errors in the margin of row t."""
     a, b = rows.span(t)
     size = abs(rows.bias * u[u.size - 1]) if rows.bias != 0.0 else 0.0
     for k in range(a, b):
@@ -250,7 +250,7 @@ def size_of_margin(u, rows, t):
 
 @inlined
 def axpy(loss, w, rows, t, d):
-    """w += d x_t, with the intercept coordinate, rounded as the loss has it."""
+    """w += d x_t, with the intercept coordinate, rounded as the loss requires."""
     rows.axpy(loss, w, t, d)
     if rows.bias != 0.0:
         w[w.size - 1] = loss.rounded_step(w[w.size - 1], d, rows.bias)

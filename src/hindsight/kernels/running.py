@@ -1,7 +1,7 @@
-"""The running geometry: each coordinate has a scale of its own, learnt as the rows come, and steps are lazy.
+"""The running geometry: each coordinate has its own scale, learnt as the rows come, and steps are lazy.
 
-With theta the sum of the steps, the weights are w = w_1 + theta/a, and a_i, the metric, never falls. So columns need no
-scaling: a column in other units has weights in other units and the same predictions. The metric of a coordinate is
+With theta the sum of the steps, the weights are w = w_1 + theta/a, where the metric a_i never decreases. Columns need
+no scaling: changing the units of a column changes its weight but not the predictions. The metric of a coordinate is
 
     a = max(a, rms sqrt(S + (h G M)^2) / (eta R))
 
@@ -22,7 +22,7 @@ from .state import scalar, vector
 
 
 class RunningState(NamedTuple):
-    """Per coordinate the dual vector, the metric and what it is made of; `fresh` is the metric of the row at hand."""
+    """The dual vector, the metric and its components for each coordinate; `fresh` is the metric of the current row."""
 
     theta: Annotated[np.ndarray, vector(odd=True)]
     metric: Annotated[np.ndarray, vector()]
@@ -41,7 +41,7 @@ class RunningState(NamedTuple):
 
 @inlined
 def spread_of(state, j, x):
-    """(root mean square, largest |x|) of coordinate j, with the row at hand counted."""
+    """(root mean square, largest |x|) of coordinate j, including the current row."""
     return math.sqrt((state.power[j] + x * x) / (state.nonzeros[j] + 1.0)), max(state.largest_x[j], abs(x))
 
 
@@ -61,7 +61,7 @@ def refresh(scale, state, j, x, steep):
 
 @inlined
 def keep(state, j, x, d):
-    """What a row leaves behind in coordinate j."""
+    """Update coordinate j after a row."""
     square = x * x
     if square == 0.0:
         return
@@ -76,7 +76,7 @@ def keep(state, j, x, d):
 
 @inlined
 def scales(state, declared):
-    """(range of the targets, how steep the loss is times the largest weight) before the row at hand."""
+    """(range of the targets, steepness of the loss times the largest weight) before the current row."""
     span = declared if declared > 0.0 else state.high[0] - state.low[0]
     steep = declared if declared > 0.0 else state.steep[0]
     return span, (steep * state.heaviest[0] if state.heaviest[0] > 0.0 else steep)
@@ -84,9 +84,9 @@ def scales(state, declared):
 
 @inlined
 def meet_target(loss, state, rows, y, declared):
-    """Note a target: the first is where weights with an intercept start; the others widen the range.
+    """Record a target: with an intercept the first one sets the start of the weights; the others extend the range.
 
-    Whether the row is one of the game: the row that gives the start is not.
+    Returns whether the row is a round, which a row that sets the start is not.
     """
     first = state.begun[0] == 0.0
     state.begun[0] = 1.0
@@ -102,9 +102,9 @@ def meet_target(loss, state, rows, y, declared):
 
 @geometry_part
 class Running(NamedTuple):
-    """w = w_1 + theta/a. `declared` is the range of the targets where it is known beforehand; 0 takes those seen.
+    """w = w_1 + theta/a. `declared` is the range of the targets if known in advance; 0 uses the targets seen.
 
-    While all targets seen are equal their range is 0 and no step is made.
+    While all targets seen are equal, their range is 0 and no step is made.
     """
 
     eta: float
@@ -161,7 +161,7 @@ class Running(NamedTuple):
             keep(state, last, rows.bias, d)
 
     def weights(self, state: RunningState) -> np.ndarray:
-        """The weights as they stand; a row that is larger than all before may lower those of its coordinates."""
+        """The current weights; a row with larger values than all before may lower those of its coordinates."""
         seen = state.metric > 0.0
         w = np.divide(state.theta, state.metric, out=np.zeros(state.theta.size), where=seen)
         if state.base[0] != 0.0:  # then there is an intercept

@@ -1,8 +1,8 @@
-"""The scale-free geometry: each coordinate is measured by the largest size it has had so far.
+"""The scale-free geometry: each coordinate is measured relative to its largest absolute value so far.
 
-With theta the sum of the steps and M_i the largest |x_i| so far, that of the row at hand included, the weights are
-w_i = theta_i / M_i^2. A column in other units has weights in other units and the same predictions. It is what the
-Euclidean geometry is for columns that were divided by their largest value beforehand, without knowing it beforehand.
+With theta the sum of the steps and M_i the largest |x_i| so far, including the current row, the weights are
+w_i = theta_i / M_i^2. Changing the units of a column changes its weight but not the predictions. It corresponds to the
+Euclidean geometry on columns divided by their largest absolute value, without knowing that value in advance.
 """
 
 from typing import Annotated, NamedTuple
@@ -16,7 +16,7 @@ from .state import vector
 
 
 class ScaleFreeState(NamedTuple):
-    """Per coordinate the dual vector and the largest |x|."""
+    """The dual vector and the largest |x| of each coordinate."""
 
     theta: Annotated[np.ndarray, vector(odd=True)]
     largest_x: Annotated[np.ndarray, vector()]
@@ -76,6 +76,6 @@ class ScaleFree(NamedTuple):
             state.theta[last] += d * rows.bias
 
     def weights(self, state: ScaleFreeState) -> np.ndarray:
-        """The weights as they stand; a row that is larger than all before may lower those of its coordinates."""
+        """The current weights; a row with larger values than all before may lower those of its coordinates."""
         top = np.where(state.largest_x > 0.0, state.largest_x, 1.0)
         return state.theta / top / top

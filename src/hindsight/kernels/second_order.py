@@ -5,10 +5,11 @@ All keep A = Lambda + sum C x x' as a triangle, A = factor' factor, and the righ
 
     x' A^-1 x = |image|^2        x' A^-1 b = image . right
 
-A row joins by rotations of the triangle, which lose no digits however its columns are scaled or aligned. The prior
-Lambda grows with the largest |x_i| so far, by rows of its own: kappa M_i^2 in coordinate i, drawn to the start. What a
-rotation leaves over of the right side, squared, is by how much the smallest value of the ridge objective rose. A row
-may begin at an offset, which is part of its margin: then targets are what is left beyond it.
+A row is added by rotations of the triangle, which lose no digits for any scaling or collinearity of the columns. The
+prior Lambda, kappa M_i^2 in coordinate i, is centred at the start and grows with M_i, the largest |x_i| so far; its
+increases are added as rows, too. The squared residual that a rotation leaves of the right side is the rise of the
+smallest value of the ridge objective. A row may have an offset, which is part of its margin and is subtracted from its
+target.
 
 The rotations of a row of weight C follow from its image p alone: with t_k = 1 + C (p_1^2 + ... + p_k^2) and the residue
 r^(k) = x - p_1 factor_1 - ... - p_k factor_k,
@@ -20,8 +21,8 @@ end with the last. This loses digits as sqrt(t_n) grows; the prior holds p to a 
 that it does not help, the rotations are taken one after another. Where p_k = 0 nothing changes, and nothing is done:
 with the columns in an order that leaves most of the triangle 0, rows with few entries are cheap.
 
-With a window of N rounds everything but the row at hand loses the part 1/N of its weight with each round, gamma =
-1 - 1/N: the triangle and its right side are multiplied by the root of gamma, and the prior by gamma.
+With a window of N rounds the weight of everything before the current row is multiplied by gamma = 1 - 1/N in each
+round: the triangle and its right side are multiplied by the square root of gamma, and the prior by gamma.
 """
 
 import math
@@ -42,7 +43,7 @@ STEEP = 100.0  # sqrt(t_n) from which on the rotations are taken one after anoth
 
 
 class SecondOrderState(NamedTuple):
-    """The triangle with its right side and prior, as they are and, `new_`, with the prior that the row needs."""
+    """The triangle with its right side and prior; fields `new_` are the same with the prior that the row needs."""
 
     factor: Annotated[np.ndarray, matrix()]
     right: Annotated[np.ndarray, vector(odd=True)]
@@ -74,9 +75,9 @@ def length(a, b):
 
 @helper
 def rotate(factor, right, row, rest, first):
-    """Join a row, with `rest` on its right side, to the triangle from column `first` on; what is left of `rest`.
+    """Add a row with the right side `rest` to the triangle, from column `first` on; return the residual of `rest`.
 
-    The row is used up.
+    The row is overwritten.
     """
     n = right.size
     for k in range(first, n):
@@ -182,7 +183,7 @@ def solve_row(factor, row, image, inverse):
 def solve_few(factor, new_factor, low, row, image, inverse):
     """The same for a row of few entries; rows of the triangle from `low` on, where a block begins, are `new_factor`'s.
 
-    Reciprocals that were used make room for the places where the image is not 0: `count` so far, `old` before `low`.
+    Reciprocals that were used are overwritten by the places where the image is not 0: `count` so far, `old` before low.
     """
     n, count, old = row.size, 0, 0
     head = n % 8
@@ -272,7 +273,7 @@ def turn_corner(rest, factor, first, k, n, image, keep, gain):
 
 @inlined
 def turn_head(factor, row, image, weight, keep, turned):
-    """Join a row to the first columns of the triangle, those before the blocks; how many they are."""
+    """Add a row to the first columns of the triangle, those before the blocks, and return their number."""
     head = row.size % 8
     for j in range(head):
         rest = row[j]
@@ -286,7 +287,7 @@ def turn_head(factor, row, image, weight, keep, turned):
 
 @helper
 def turn_all(factor, row, image, weight, keep, turned):
-    """Join a row to the triangle: two blocks at a time, after what is left over before them."""
+    """Add a row to the triangle: first to the columns before the blocks, then two blocks at a time."""
     n = row.size
     head = turn_head(factor, row, image, weight, keep, turned)
     first = head
@@ -332,10 +333,10 @@ def turn_few(factor, row, image, weight, keep, turned, places, count):
 
 @helper
 def join(factor, right, row, image, weight, target, fade, keep, turned, places):
-    """Join a row with its image, of this weight, to the triangle; what is left of its target, times the weight's root.
+    """Add a row of this weight, with its image, to the triangle; return the residual of its target times sqrt(weight).
 
-    `turned` becomes the image as it is then; it, the triangle and the right side are multiplied by `fade` after that.
-    The row may be used up.
+    `turned` receives the image after that. It, the triangle and the right side are then multiplied by `fade`. The row
+    may be overwritten.
     """
     n, root, last = right.size, math.sqrt(weight), coefficients(image, weight, fade, keep, turned)
     if not last < STEEP:
@@ -373,13 +374,13 @@ def copy_triangle(low, factor, right, prior, new_factor, new_right, new_prior):
 
 @inlined
 def scale_of_prior(kappa, state):
-    """What the prior is as a multiple of the largest square of each coordinate."""
+    """The prior as a multiple of the largest square of each coordinate."""
     return kappa * (state.heaviest[0] if state.heaviest[0] > 0.0 else 1.0)
 
 
 @inlined
 def reciprocals(scale, factor, new_factor, low, row, inverse):
-    """Those of the diagonal, into `inverse`; of a coordinate never seen, that of the root of its first prior."""
+    """Write the reciprocals of the diagonal to `inverse`; for a new coordinate, that of the root of its first prior."""
     for k in range(low):
         inverse[k] = 1.0 / factor[k, k] if factor[k, k] != 0.0 else 0.0
     for k in range(low, row.size):
@@ -459,7 +460,7 @@ def leverage(kappa, slack, state, rows, t):
 
 @inlined
 def take_prior(scale, state):
-    """Make the prior that the row needed the state's own."""
+    """Make the prior that the row needed the prior of the state."""
     if state.grown[0] > 0.0:
         low = state.row.size - int(state.grown[0])
         copy_triangle(low, state.new_factor, state.new_right, state.new_prior, state.factor, state.right, state.prior)
@@ -474,7 +475,7 @@ def take_prior(scale, state):
 
 @inlined
 def learn_square(kappa, loss, state, rows, t, y, c, fade):
-    """Join row t with its target to the least squares problem, whose triangle is multiplied by `fade` then."""
+    """Add row t with its target to the least squares problem, whose triangle is then multiplied by `fade`."""
     scale = scale_of_prior(kappa, state)
     state.heaviest[0] = max(state.heaviest[0], c)
     if not meet_target(loss, state, rows, y, 0.0):
@@ -487,7 +488,7 @@ def learn_square(kappa, loss, state, rows, t, y, c, fade):
 
 
 def solved(state):
-    """The weights of the least squares problem; 0 for coordinates that no row has shown."""
+    """The weights of the least squares problem; 0 for coordinates that occurred in no row."""
     from ..triangular import solve_triangular
 
     seen = np.flatnonzero(np.diagonal(state.factor))
@@ -510,7 +511,7 @@ def opens_with_intercept(self, state, rows):
 
 @geometry_part
 class Ridge(NamedTuple):
-    """Least squares with the prior kappa M_i^2 (u_i - w_1,i)^2: z = w . x with the solution w of the rows before."""
+    """Least squares with the prior kappa M_i^2 (u_i - w_1,i)^2; z = w . x with the solution w on the earlier rows."""
 
     kappa: float
     State = SecondOrderState
@@ -534,7 +535,7 @@ WORN = 2.0  # how far a prior may fade before it is put back: seldom enough to c
 
 @geometry_part
 class WindowedRidge(NamedTuple):
-    """The same with rounds of the weights 1, gamma, gamma^2, ..., from the last one back, and so their priors."""
+    """The same with weights 1, gamma, gamma^2, ... of rounds and their priors, from the last round backwards."""
 
     kappa: float
     gamma: float
@@ -561,7 +562,7 @@ class WindowedRidge(NamedTuple):
 
 @geometry_part
 class Forecaster(NamedTuple):
-    """Vovk, Azoury and Warmuth's: the solution with the row at hand counted, its target at mid-range."""
+    """Vovk, Azoury and Warmuth's forecaster: the solution including the current row, with its target at mid-range."""
 
     kappa: float
     State = SecondOrderState
@@ -604,7 +605,7 @@ def shrunk(along, q):
 
 @geometry_part
 class LogisticNewton(NamedTuple):
-    """Quadratics of curvature kappa p (1 - p) in place of the log losses; z counts both labels of the row at hand."""
+    """Quadratics of curvature kappa p (1 - p) in place of the log losses; z accounts for both labels of the row."""
 
     prior: float
     kappa: float

@@ -1,6 +1,6 @@
-"""Kernels compiled side by side: another process compiles some of them into the cache, while this one does the rest.
+"""Parallel compilation of kernels: another process compiles some of them into the cache, while this one does the rest.
 
-Compiling holds the interpreter's lock, so threads would not help. Where no process can be forked, or nothing is cached,
+Compiling holds the interpreter's lock, so threads would not help. If no process can be forked, or nothing is cached,
 the kernels are compiled here, one after another.
 """
 
@@ -30,14 +30,14 @@ observers: list[Callable[[int, int], None]] = []  # told how many kernels are co
 
 
 class Helper(event.Listener):
-    """Another process that compiles kernels, from the last on: it starts when the first must be compiled here."""
+    """Another process that compiles kernels, starting with the last; it is forked when the first compilation begins."""
 
     def __init__(self, tasks: Sequence[tuple[Any, tuple[Any, ...]]]) -> None:
         self.tasks, self.process, self.started = tasks, 0, False
         self.marks = mmap.mmap(-1, len(tasks))  # shared by both processes
 
     def on_start(self, event: Any) -> None:
-        """Something is about to be compiled: it is in no cache."""
+        """Fork the other process when a kernel that is not cached is about to be compiled."""
         if self.started:
             return
         self.started = True
@@ -46,15 +46,15 @@ class Helper(event.Listener):
             self.fork()
 
     def on_end(self, event: Any) -> None:
-        """Nothing is done then."""
+        """Do nothing."""
 
     def tell(self) -> None:
-        """Tell observers how far it is."""
+        """Report the progress to observers."""
         for observer in observers:
             observer(self.marks[:].count(DONE), len(self.tasks))
 
     def work(self, order: Iterable[int]) -> None:
-        """Compile the kernels in this order, but for those that somebody else does; or load them from the cache."""
+        """Compile the kernels in this order, or load them from the cache; skip those that the other process takes."""
         for k in order:
             if self.marks[k] == FREE:
                 self.marks[k] = TAKEN
@@ -82,7 +82,7 @@ class Helper(event.Listener):
             os._exit(status)
 
     def wait(self) -> None:
-        """Wait for the other process, but not for ever."""
+        """Wait for the other process, up to a time limit."""
         end = time.monotonic() + PATIENCE
         while self.process and os.waitpid(self.process, os.WNOHANG) == (0, 0):
             if time.monotonic() > end:
@@ -93,7 +93,7 @@ class Helper(event.Listener):
 
 
 def can_fork(kernels: Sequence[Any]) -> bool:
-    """Whether a copy of this process may compile: its main thread is here, and there is a cache that both share."""
+    """Whether a forked process may compile: this is the main thread, and there is a shared cache."""
     if sys.platform != "linux" or PROCESSORS < 2 or threading.current_thread() is not threading.main_thread():
         return False
     return all(kernel.stats.cache_path for kernel in kernels)
@@ -105,7 +105,7 @@ def compile_all(calls: Sequence[tuple[Any, tuple[Any, ...]]]) -> None:
     Parameters
     ----------
     calls : sequence of (kernel, arguments)
-        Those that take longest first.
+        The kernels, sorted by compile time, longest first.
     """
     if config.DISABLE_JIT:
         return

@@ -1,7 +1,7 @@
 """Several numbers at a time: the vector operations the kernels are written in, for processors of any width.
 
-A `Lanes` value is 8, 4, 2 or 1 float64 numbers side by side. Compiled, each operation is one or a few instructions of
-the processor (LLVM splits lanes wider than its registers); in plain Python it is one of numpy's on a small array.
+A `Lanes` value is 8, 4, 2 or 1 float64 numbers. In compiled code each operation is one or a few instructions of the
+processor (LLVM splits lanes wider than its registers); in plain Python it is a numpy operation on a small array.
 """
 
 import inspect
@@ -21,7 +21,7 @@ FUSED = ("contract",)  # a multiplication and the addition after it may become o
 
 
 class Lanes(types.Type):
-    """So many float64 numbers side by side."""
+    """A vector of 8, 4, 2 or 1 float64 numbers."""
 
     def __init__(self, width):
         super().__init__(f"Lanes({width})")
@@ -51,7 +51,7 @@ def compiles(function, result):
 
 
 def address(context, builder, array, value, at, kind):
-    """Where element `at` of an array's memory lies, as a pointer to `kind`."""
+    """A pointer to element `at` of an array's memory, of type `kind`."""
     data = context.make_array(array)(context, builder, value).data
     return builder.bitcast(builder.gep(data, [at]), kind.as_pointer())
 
@@ -66,18 +66,18 @@ def each(kind, values):
 
 
 def copies(builder, x, width):
-    """So many lanes of one value."""
+    """`width` lanes of one value."""
     first = builder.insert_element(ir.Constant(ir.VectorType(x.type, width), ir.Undefined), x, INT(0))
     return builder.shuffle_vector(first, first, each(INT, [0] * width))
 
 
 def below(builder, count, width):
-    """The mask of the first `count` of so many lanes."""
+    """The mask of the first `count` of `width` lanes."""
     return builder.icmp_signed("<", each(count.type, range(width)), copies(builder, count, width))
 
 
 def fetch(builder, pointer, kind, count):
-    """The first `count` lanes of `kind` at a pointer, the others 0 and their memory not looked at."""
+    """The first `count` lanes of `kind` at a pointer; the others are 0, and their memory is not read."""
     width, flag = kind.count, ir.VectorType(ir.IntType(1), kind.count)
     name = f"llvm.masked.load.v{width}{'i' if isinstance(kind.element, ir.IntType) else 'f'}{size(kind) * 8}.p0"
     load = declare(builder, name, kind, [kind.as_pointer(), INT, flag, kind])
@@ -221,7 +221,7 @@ def _gather(context, builder, kinds, like, array, base, indices, at):
 
 
 def gather_some(like, array, base, indices, at, count):
-    """The same for the first `count` of them; the others are array[base], and their places are not looked at."""
+    """The same for the first `count` of them; the others are array[base], and their indices are not read."""
     places = np.zeros(like.size, np.int64)
     places[:count] = indices[at : at + count]
     return array.reshape(-1)[base + places]
@@ -360,7 +360,7 @@ def _root(context, builder, kinds, a):
 
 
 def lane(a, k):
-    """The number in lane k; swift where k is known when the code is compiled."""
+    """The number in lane k; fast if k is a compile-time constant."""
     return a[k]
 
 
@@ -415,7 +415,7 @@ def _ascend(context, builder, kinds, array, at, count):
 
 
 def prefetch(array, offset):
-    """Ask for the cache line at this offset in bytes. A step waits for its margin, so loads do not run far ahead."""
+    """Prefetch the cache line at this offset in bytes. A step waits for its margin, so loads do not run far ahead."""
 
 
 @compiles(prefetch, lambda array, offset: types.none)
@@ -427,7 +427,7 @@ def _prefetch(context, builder, kinds, array, offset):
 
 
 def wide():
-    """Let LLVM use the processor's widest registers in the function that says this."""
+    """Let LLVM use the processor's widest registers in the function that calls this."""
 
 
 @compiles(wide, lambda: types.none)

@@ -6,11 +6,10 @@
         weights: Annotated[np.ndarray, vector(odd=True)]
         squares: Annotated[np.ndarray, vector()]
 
-A field starts at `start` in every entry (on the diagonal of a matrix), grows with a new feature by entries that start
-so too, changes its sign when labels are exchanged if it is `odd`, is kept only where iterates are averaged if it is
-`averaging` (otherwise it is empty), and is saved under its name. A `scratch` field holds nothing from one round to the
-next: it is written before it is read, also when a row is only predicted. A scalar is an array of one number: compiled
-code can write to it.
+Every entry of a field starts at `start` (for a matrix, only the diagonal), including the entries of new features. An
+`odd` field changes its sign when labels are negated. An `averaging` field is empty unless iterates are averaged. Fields
+are saved under their names. A `scratch` field holds nothing from one round to the next: it is written before it is
+read, even when a row is only predicted. A scalar is an array of one number, so that compiled code can write to it.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def matrix(diagonal: float = 0.0, *, scratch: bool = False) -> Field:
 
 @cache
 def fields_of(kind: Any) -> dict[str, Field]:
-    """The fields of a class of states by name; a TypeError where an annotation does not say how one behaves."""
+    """The fields of a class of states by name; raise a TypeError if an annotation does not describe one."""
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         notes = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Field)]
@@ -65,14 +64,14 @@ def fields_of(kind: Any) -> dict[str, Field]:
 
 
 def aligned(size: int) -> np.ndarray:
-    """Zeros that begin at a cache line, so that eight of them are never spread over two."""
+    """Zeros aligned to a cache line, so that no group of eight is spread over two lines."""
     room = np.zeros(size + LINE // 8)
     first = -room.ctypes.data % LINE // 8
     return room[first : first + size]
 
 
 def empty(kind: Any, width: int, averaging: bool) -> Any:
-    """A state of so many coordinates at its start."""
+    """A state of `width` coordinates at its start."""
     out = {}
     for name, field in fields_of(kind).items():
         size = 0 if field.averaging and not averaging else width**field.axes
@@ -98,12 +97,12 @@ def restore(state: Any, kept: tuple[np.ndarray, ...]) -> None:
 
 
 def copied(state: Any) -> Any:
-    """The state with arrays of its own."""
+    """A copy of the state with its own arrays."""
     return type(state)(*(values.copy() for values in state))
 
 
 def reader(state: Any) -> Any:
-    """The state for somebody who only predicts, beside others: the same arrays, with scratch fields of its own."""
+    """The state for a reader that only predicts, in parallel with others: the same arrays, but its own scratch."""
     kind = type(state)
     fields = fields_of(kind).values()
     pairs = zip(state, fields, strict=True)
@@ -113,7 +112,7 @@ def reader(state: Any) -> Any:
 def resized(state: Any, old: int, new: int, intercept: bool, backwards: bool = False) -> Any:
     """The state with room for `new` features instead of `old`; the intercept's coordinate stays last.
 
-    The first features stay, which are the last where they are counted backwards.
+    The first features are kept, which are the last entries if features are in reverse order.
     """
     kind, kept, tail = type(state), min(old, new), int(intercept)
     to, of = (new - kept, old - kept) if backwards else (0, 0)
@@ -132,14 +131,14 @@ def resized(state: Any, old: int, new: int, intercept: bool, backwards: bool = F
 
 
 def mirrored(state: Any) -> Any:
-    """The state of the opposite labels: odd fields with the other sign."""
+    """The state for negated labels: odd fields with the opposite sign."""
     kind = type(state)
     fields = fields_of(kind).values()
     return kind(*(-values if field.odd else values.copy() for values, field in zip(state, fields, strict=True)))
 
 
 def fault(kind: Any, state: Any, width: int, averaging: bool) -> str | None:
-    """What is wrong with a state that was read from a file, in words; None where it fits."""
+    """A description of what is wrong with a state that was read from a file; None if it is valid."""
     if type(state) is not kind:
         return f"the state must be a {kind.__name__}"
     for name, field in fields_of(kind).items():

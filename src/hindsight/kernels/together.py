@@ -1,7 +1,7 @@
-"""Members of a panel that play each row together: what rows alone determine is found once, and the rest side by side.
+"""Members of a panel that process each row together: what depends only on the rows is computed once for all of them.
 
-A coordinate has the numbers of all members next to one another, so that it is met in memory once, and a lane of the
-processor's registers for each. A member does the same operations in the same order as it would alone.
+The numbers of all members for one coordinate are adjacent, so that memory is read once, with one SIMD lane per member.
+Each member performs the same operations in the same order as it would alone.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from .simd import alike, beside, larger, load, over, plus, root, store, times, w
 
 
 class RunningRows(NamedTuple):
-    """What rows and targets alone determine of running members; see `RunningState`."""
+    """The parts of the state of running members that depend only on rows and targets; see `RunningState`."""
 
     largest_x: np.ndarray
     power: np.ndarray
@@ -31,7 +31,7 @@ class RunningRows(NamedTuple):
 
 
 class DiagonalRows(NamedTuple):
-    """The same of the members of diagonal Newton."""
+    """The same for diagonal Newton members."""
 
     largest_x: np.ndarray
     base: np.ndarray
@@ -42,10 +42,10 @@ class DiagonalRows(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Where margins and norms go: `own` has three numbers for each member of the panel and row, `places` says which.
+    """The outputs: `own` has three numbers for each member of the panel and row; `places` are the members' indices.
 
-    Where it has a fourth, that becomes the step. `z`, `q`, `d` and `bends` (curvatures) hold those of the row at hand,
-    one number for each member that plays.
+    A fourth number, if there is room, is the step. `z`, `q`, `d` and `bends` (curvatures) belong to the current row,
+    with one number for each member that plays.
     """
 
     own: np.ndarray
@@ -58,7 +58,7 @@ class Out(NamedTuple):
 
 @inlined
 def note(out, i, top, loss, geometry, y, c):
-    """Margins and norms of row i; whether they are finite, and so are the losses where it is learnt."""
+    """Write margins and norms of row i; return whether they, and the losses if it is learnt, are finite."""
     fine = True
     for m in range(out.z.size):
         place = out.places[m]
@@ -71,7 +71,7 @@ def note(out, i, top, loss, geometry, y, c):
 
 @inlined
 def advance(out, i, progress, top):
-    """Count round i and bound how far the steps went; whether they are finite."""
+    """Count round i and bound how far the steps went; return whether they are finite."""
     for m in range(out.z.size):
         if not progress[m].reach + abs(out.d[m]) * top < np.inf:
             return False
@@ -86,7 +86,7 @@ def advance(out, i, progress, top):
 
 @inlined
 def tally_members(loss, geometry, out, y, c, played, opened, facts):
-    """The facts of the rounds, member by member, as `online.play` adds them up."""
+    """Add up the facts of the rounds, member by member, as `online.play` does."""
     for m in range(out.z.size):
         own, mine = out.places[m], facts[m : m + 1]
         sums = read_sums(mine)
@@ -163,7 +163,7 @@ def margins_running(rows, t, etas, declared, state, numbers, fresh, out):
 def play_running(
     rows, first, last, y, c, loss, geometry, etas, declared, state, numbers, fresh, progress, facts, out
 ):  # fmt: skip
-    """Play rows first..last with all running members; how many could be. See `online.play`."""
+    """Play rows first..last with all running members, and return how many were played; see `online.play`."""
     wide()
     played, opened, end = last - first, -1, state.largest_x.size - 1
     like = beside(etas)
@@ -206,14 +206,14 @@ def play_running(
 
 @inlined
 def divisor_of(priors, kappas, curved, top):
-    """The divisors of all members where the curvature met, with the row, is `curved`."""
+    """The divisors of all members if the accumulated curvature, including the row, is `curved`."""
     size = alike(priors, top)
     return plus(times(times(priors, size), size), times(kappas, curved))
 
 
 @inlined
 def curved_with(curvature, curved, x):
-    """The curvature met with the row counted."""
+    """The accumulated curvature, including the row."""
     value = alike(curvature, x)
     return plus(curved, times(times(curvature, value), value))
 
@@ -299,7 +299,7 @@ def slopes_diagonal(rows, t, y, c, loss, priors, kappas, declared, state, number
 def play_diagonal(
     rows, first, last, y, c, loss, geometry, priors, kappas, declared, state, numbers, progress, facts, out
 ):  # fmt: skip
-    """Play rows first..last with all members of diagonal Newton; how many could be. See `online.play`."""
+    """Play rows first..last with all diagonal Newton members, and return how many were played; see `online.play`."""
     wide()
     played, opened, end, size = last - first, -1, state.largest_x.size - 1, out.z.size
     all_priors, all_kappas = beside(priors), beside(kappas)
