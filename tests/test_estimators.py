@@ -27,11 +27,11 @@ EQUIVALENCE = tuple(f"check_sample_weight_equivalence_on_{kind}_data" for kind i
 # GLM-tron passes by chance: the predictions that are compared are where its sigmoid is flat.
 ROUNDS_COUNT = {kind.__name__: EQUIVALENCE for kind in ONLINE if kind is not h.GLMtronRegressor}
 EXPECTED_FAILURES = {
-    "weight 2 is one round of twice the loss, not two rounds with an update in between": ROUNDS_COUNT,
-    "the square loss diverges on rows whose squared norm is in the thousands at the default rate, and says so": {
+    "a row of weight 2 is one round with twice the loss, not two rounds with an update in between": ROUNDS_COUNT,
+    "at the default rate the square loss diverges on rows with squared norms in the thousands, and an error says so": {
         "GradientDescentRegressor": ("check_fit_idempotent", "check_fit_check_is_fitted", "check_n_features_in")
     },
-    "which rows are held out together depends on how many there are": {"Calibrator": EQUIVALENCE[:1]},
+    "the cross-validation folds depend on the number of rows": {"Calibrator": EQUIVALENCE[:1]},
 }
 
 
