@@ -73,3 +73,10 @@ def test_one_verb_is_loaded_without_the_others():
     code = "from hindsight.cli import load_app\n"
     code += "print(*(command.callback.__name__ for command in load_app('look').registered_commands))"
     assert python(code) == "look\n"
+
+
+def test_workers_of_a_cluster_load_neither_estimators_nor_certificates():
+    pytest.importorskip("distributed")
+    code = "import sys, hindsight.cluster.rows, hindsight.cluster.rounds\nprint(*sys.modules)"
+    heavy = {"sklearn", "scipy.stats", "pandas", "hindsight.estimators", "hindsight.certificates.certify"}
+    assert not heavy & set(python(code).split())

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..batch.least_squares import Factor
 from ..errors import RowError, SourceError
+from ..rows.checksum import RowChecksum
 from ..rows.data import Data
 from ..rows.labels import encode_labels, targets_of_runs
 from ..rows.matrices import joined_weights, stacked
@@ -245,3 +247,17 @@ def sizes_of(block: Block, kind: str) -> Measure:
     else:
         block.over(lambda X, y, weight: out.add(X, kind))
     return out
+
+
+def checksum_of(block: Block) -> list[int]:
+    """Return the checksum of the rows of a block, as read."""
+    read = RowChecksum()
+    block.over(read.add)
+    return read.counts
+
+
+def factor(block: Block, intercept: bool) -> Factor:
+    """Return the triangular factor of the rows of a block."""
+    out = Factor(len(block.names), intercept)
+    block.over(lambda X, y, weight: out.add(X, y, weight, block.names), block.y.astype(float, copy=False))
+    return out.settle()

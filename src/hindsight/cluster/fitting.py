@@ -19,11 +19,10 @@ from ..errors import MismatchError, ModelError
 from ..estimators.gradient_descent import GradientDescent
 from ..estimators.least_squares import LeastSquares
 from ..estimators.rounds import RoundsMixin
-from ..rows.checksum import RowChecksum
 from ..rows.labels import run_count
 from ..storage import checkpoint
 from ..validation import number, whole
-from .blocks import View
+from .blocks import View, checksum_of, factor
 from .rounds import ClusterProblem
 from .rows import RunTable
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..certificates.certificate import Certificate, Certificates
-    from .blocks import Block
     from .rows import ClusterRows
 
 
@@ -136,13 +134,6 @@ def work_for(model: Any) -> Callable[..., None]:
     )
 
 
-def checksum_of(block: Block) -> list[int]:
-    """Return the checksum of the rows of a block, as read."""
-    read = RowChecksum()
-    block.over(read.add)
-    return read.counts
-
-
 def views_of(model: Any, rows: ClusterRows, kind: str, fresh: bool = True) -> list[View]:
     """Return the view of the rows for each run; a fresh fit records the classes or range of y, others must match."""
     in_rounds, bias = isinstance(model, RoundsMixin), float(model._intercept)
@@ -179,13 +170,6 @@ def _squares(model: LeastSquares, rows: ClusterRows, notify: Callable[[int, floa
         raise ValueError("the targets are text, but LeastSquares takes numbers")
     model._factor, model._iterated = rows.engine.reduce(factor, bool(model.fit_intercept), add=Factor.join), None
     notify(1, model.loss_)
-
-
-def factor(block: Block, intercept: bool) -> Factor:
-    """Return the triangular factor of the rows of a block."""
-    out = Factor(len(block.names), intercept)
-    block.over(lambda X, y, weight: out.add(X, y, weight, block.names), block.y.astype(float, copy=False))
-    return out.settle()
 
 
 def _descent(
