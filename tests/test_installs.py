@@ -73,7 +73,7 @@ NARROW = [
 @nightly(but=["ascii"])
 @pytest.mark.parametrize("environment", NARROW, ids=["cp1252", "ascii", "C locale"])
 def test_output_that_cannot_show_a_character_replaces_it(tmp_path, environment):
-    for words in (("learn", "--help"), LEARN):
+    for words in (("learn", "--help"), (*LEARN, "--certify", "--details")):
         done = command(*words, **environment)
         assert done.returncode == 0, done.stderr.decode("latin-1")
         assert b"?" in done.stdout and b"Error" not in done.stderr
