@@ -70,10 +70,12 @@ class Best:
         return self.loss - self.gap
 
     def or_else(self, name: str, u: np.ndarray, loss: float) -> Best:
-        """This predictor, or the given u if that loses less."""
-        if not loss < self.loss:
+        """This predictor, or the given u if that loses less; its name is told if it does so by more than rounding."""
+        less = self.loss - loss
+        if not less > 0.0:
             return self
-        return replace(self, u=u, loss=loss, gap=max(0.0, self.gap - (self.loss - loss)), found=f"found: {name}")
+        found = self.found if less <= ROUNDING * abs(self.loss) else f"found: {name}"
+        return replace(self, u=u, loss=loss, gap=max(0.0, self.gap - less), found=found)
 
 
 @storable
@@ -522,6 +524,7 @@ ACCOUNTING = "accounting: "  # a note on a promise most of which is price that t
 MISTAKES, WEIGHTED = "mistakes", "weighted mistakes"  # what is counted; a weighted mistake counts its row's weight
 FOR_ALL_ROUNDS = "one for all rounds"  # the comparator beside a promise that is not of fixed predictors
 UPDATES = "updates"  # of the batch perceptron
+ROUNDING = 1e-12  # relative difference of two losses that says nothing about which is smaller
 FAULTS = 3  # of several certificates that are shown in brief
 BEYOND = 1e6  # times the reach: no double holds the margins of a predictor that is longer
 WORST_FIRST = (Verdict.BROKEN, Verdict.VOID, Verdict.UNCHECKABLE, Verdict.HOLDS)
