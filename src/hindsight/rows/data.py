@@ -133,6 +133,10 @@ class Data:
         self.y, self.c = _vector(y, rounds, "y"), _vector(weight, rounds, "weight")
         if self.c.size and self.c.min() < 0.0:
             raise ValueError(f"weights must be at least 0, got {self.c.min()} in row {int(self.c.argmin())}")
+        self._keep_nothing()
+
+    def _keep_nothing(self) -> None:
+        """Begin without results that are kept for the next call."""
         self.passes = 0
         self._factors: tuple[float, Floats] | None = None
         self._norms: tuple[Floats, Floats] | None = None
@@ -143,6 +147,14 @@ class Data:
     def __repr__(self) -> str:
         where = "chunks" if self._rows is None else type(self._rows).__name__
         return f"Data({self.rounds} x {self.width}, {where}, bias={self.bias})"
+
+    @property
+    def stays(self) -> bool:
+        """Whether all rows stay in memory as the loops read them, so that each pass finds the same arrays."""
+        if self._source is not None and self._read is not None:  # chunks are made anew
+            return False
+        parts = [self._X] if self._source is None else [X for X, _, _ in self._source()]
+        return all(X is not None and (not isinstance(X, np.ndarray) or X.flags.c_contiguous) for X in parts)
 
     def blocks(self) -> Iterator[tuple[int, Rows, int]]:
         """Read the rows once, as tuples of the first row's number, rows as the loops read them, and their number.

@@ -25,6 +25,7 @@ from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS, Floats
 from ...online.margins import each_loss, each_slope
 from ...rows.data import Data, divided
+from ...rows.pieces import in_pieces
 from ...rows.spread import SpreadRows
 from ...rows.stripes import MANY
 from .ascent import Loss, solve
@@ -119,7 +120,7 @@ def best(
     if loss.quadratic and where.quadratic and data.width <= GRAM:
         if not kappa >= 0.0:
             raise ValueError(f"kappa, the divergence's factor, must be at least 0, got {kappa}")
-        near = penalised(data, loss, np.full(data.width, float(kappa)), factors, where.start, tol)
+        near = penalised(*in_pieces(data, factors), loss, np.full(data.width, float(kappa)), where.start, tol)
         notes = spectrum(near.gram, near.step.inverse)
         return LossComparator(near.point.u, where.divergence(near.point.u), near.point.value, near.gap, notes)
     found = solve(data, loss, where, factors, kappa, tol, max_passes)
@@ -182,14 +183,14 @@ class Penalised(NamedTuple):
 
 
 def penalised(
-    data: Data, loss: Any, metric: Floats, factors: Floats, start: Floats, tol: float, first: Floats | None = None
+    data: Any, factors: Any, loss: Any, metric: Floats, start: Floats, tol: float, first: Floats | None = None
 ) -> Penalised:
     """The u that minimises F with a metric, by Newton's method from `first`, or from the solution for a square loss.
 
     Parameters
     ----------
-    data, loss, factors : Data, a loss with a second derivative, ndarray
-        The rows, phi and a.
+    data, factors, loss : Data or SpreadRows, a vector of these, and a loss with a second derivative
+        The rows, a and phi.
     metric, start : ndarray
         m, at least 0, and w.
     tol : float
@@ -242,7 +243,7 @@ def _half_gradient(data: Data, factors: Floats, start: Floats, cross: Floats) ->
     if not start.any():
         return -cross
     known = _begun.get(data)
-    if known is None or not (np.array_equal(known[0], factors) and np.array_equal(known[1], start)):
+    if known is None or known[0] is not factors or not np.array_equal(known[1], start):
         known = _begun[data] = factors, start.copy(), data.residual_gradient(start, factors)[1]
     return known[2]
 
@@ -292,7 +293,7 @@ def best_in_metric(
         first = near if data.rounds * data.width >= MANY else None
         if known is not None and same:
             first = known[2]
-        found = penalised(data, loss, metric, factors, start, min(tol, ENOUGH), first)
+        found = penalised(*in_pieces(data, factors), loss, metric, start, min(tol, ENOUGH), first)
         _found[data] = loss, factors, found.point.u
         return LossComparator(found.point.u, found.point.divergence, found.point.value, found.gap)
     return _by_scaled_rows(data, loss, metric, factors, start, tol)

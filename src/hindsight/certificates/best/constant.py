@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...rows.data import Data
 
 HALVINGS = 200
+PART = 1 << 16  # rows whose losses are computed at once
 
 
 def best_constant(loss: Any, y: Floats, c: Floats) -> float:
@@ -34,11 +35,18 @@ def best_constant(loss: Any, y: Floats, c: Floats) -> float:
     >>> best_constant(Square(2.0), np.array([1.0, 3.0]), np.ones(2))
     2.0
     """
-    on = c > 0.0
-    if not on.any():
+    if not c.any():
         return 0.0
+    z, many = constant_margin(loss, y, c), not isinstance(y, PerRow)
+    parts = [slice(k, k + PART) for k in range(0, y.size, PART)] if many else [slice(None)]
+    return sum(_constant_loses(loss, z, y[part], c[part]) for part in parts)
+
+
+def _constant_loses(loss: Any, z: float, y: Floats, c: Floats) -> float:
+    """Sigma c phi(z, y) over the rows of positive weight."""
+    on = c > 0.0
     y, c = (y, c) if on.all() else (y[on], c[on])
-    return float(c @ each_loss(loss, np.full_like(y, constant_margin(loss, y, c)), y))
+    return float(c @ each_loss(loss, np.full_like(y, z), y))
 
 
 def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
@@ -47,10 +55,16 @@ def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
         return float(c @ y) / float(c.sum())
     if isinstance(y, PerRow):  # which cannot be sorted
         return _root(loss, y, c)
-    if type(loss) in KINKS:
-        return _best_kink(loss, y[c > 0.0], c[c > 0.0])
-    y, place = np.unique(y, return_inverse=True)
-    return _root(loss, y, np.bincount(place.ravel(), c))
+    on = c > 0.0
+    low, high = float(y.min(where=on, initial=np.inf)), float(y.max(where=on, initial=-np.inf))
+    upper = y == high
+    if (upper | (y == low) | ~on).all():  # labels need no sorting
+        sums = {low: float(c.sum(where=~upper))} | {high: float(c.sum(where=upper))}
+        y, c = np.array(list(sums)), np.array(list(sums.values()))
+    else:
+        y, place = np.unique(y[on], return_inverse=True)
+        c = np.bincount(place.ravel(), c[on])
+    return _best_kink(loss, y, c) if type(loss) in KINKS else _root(loss, y, c)
 
 
 def constant_point(data: Data, loss: Any, c: Floats, geometry: Any) -> dict[str, Floats]:

@@ -16,6 +16,7 @@ import numpy as np
 from ...kernels.euclidean import Euclidean
 from ...kernels.floats import EPS
 from ...online.margins import each_loss, each_slope
+from ...rows.pieces import in_pieces
 from ...rows.spread import SpreadRows
 from ...rows.stripes import MANY
 from ..certificate import Best
@@ -90,6 +91,8 @@ def best_fixed(
         return not_sought(u, float(factors @ each_loss(loss, data.margins(u), data.y)), outside)
     if not factors.any():
         return Best(np.zeros(data.width), 0.0, 0.0, "no row counts")
+    if whole and (loss.quadratic or hasattr(loss, "curvature")):
+        data, factors = in_pieces(data, factors)
     spread = isinstance(data, SpreadRows)
     if spread and not (data.width <= WIDTH and (hasattr(loss, "curvature") or loss.quadratic or type(loss) in KINKS)):
         return by_gradients(data, loss, factors, None if whole else geometry)
