@@ -122,9 +122,11 @@ class SpreadRows:
         Infinity: too many rows to be copied.
     passes : int
         0: passes are not counted.
+    stays : bool
+        False: they are in pieces already.
     """
 
-    rounds, passes = math.inf, 0
+    rounds, passes, stays = math.inf, 0, False
     width: int
     sum: Callable[..., Any]
 
