@@ -9,8 +9,8 @@ import scipy.sparse as sp
 import hindsight
 from commands import run
 from conftest import many, nightly
-from hindsight.certificates.adaptive import APPLIED
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.families.adaptive import APPLIED
 from hindsight.certificates.theorems import Verdict
 from hindsight.kernels.rows import Dense
 from hindsight.online import learners as L
@@ -406,7 +406,7 @@ def test_a_broken_member_breaks_the_panel(monkeypatch):
 
 def test_a_broken_sequence_of_members_breaks_the_panel(monkeypatch):
     assert certified_panel(drift=0.1).verdict is Verdict.HOLDS
-    monkeypatch.setattr("hindsight.certificates.panel.best_sequence", lambda *_: (-1e6, 0.0, 0))
+    monkeypatch.setattr("hindsight.certificates.families.panel.best_sequence", lambda *_: (-1e6, 0.0, 0))
     assert certified_panel(drift=0.1).verdict is Verdict.BROKEN
 
 

@@ -10,8 +10,7 @@ import scipy.sparse as sp
 
 import hindsight
 from hindsight.batch.separability import fewest_mistakes
-from hindsight.certificates import hindsight as other_side
-from hindsight.certificates.advice import cure
+from hindsight.certificates import outcome as other_side
 from hindsight.certificates.best import best_fixed, clock
 from hindsight.certificates.best import fewest as fewest_search
 from hindsight.certificates.best.constant import best_constant
@@ -21,8 +20,9 @@ from hindsight.certificates.best.newton import minimiser
 from hindsight.certificates.best.spaces import space
 from hindsight.certificates.certificate import Best, worth_of
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.headline import figure_of, worth_in_words
+from hindsight.certificates.outcome import cure
 from hindsight.certificates.theorems import Verdict
+from hindsight.certificates.wording import figure_of, worth_in_words
 from hindsight.kernels.entropic import Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Hinge, Logistic, Square

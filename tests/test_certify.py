@@ -11,12 +11,12 @@ import scipy.sparse as sp
 import naive
 from conftest import nightly
 from hindsight.certificates import theorems
+from hindsight.certificates.audit import play_again, replay
 from hindsight.certificates.best.mistakes import winnow
 from hindsight.certificates.certificate import Certificates
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.hindsight import in_hindsight
 from hindsight.certificates.judge import applied_theorem
-from hindsight.certificates.replay import play_again, replay
+from hindsight.certificates.outcome import in_hindsight
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError, RowError
 from hindsight.online import learners as L

@@ -7,10 +7,10 @@ import pytest
 
 import hindsight
 from conftest import many
-from hindsight.certificates.adaptive import add_terms
+from hindsight.certificates.audit import play_noted
 from hindsight.certificates.certify import certify_run
+from hindsight.certificates.families.adaptive import add_terms
 from hindsight.certificates.ledger import Ledger
-from hindsight.certificates.replay import play_noted
 from hindsight.errors import MismatchError
 from hindsight.online import learners as L
 from hindsight.online.panel import PanelRun, auto
@@ -60,7 +60,7 @@ def test_what_comes_with_the_run_is_what_a_stranger_finds(tmp_path, monkeypatch,
         monkeypatch.setattr(certifying, "SMALL", 0)
     path = rows(tmp_path, labels)
     played = []
-    monkeypatch.setattr("hindsight.certificates.hindsight.play_again", lambda *args: played.append(args))
+    monkeypatch.setattr("hindsight.certificates.outcome.play_again", lambda *args: played.append(args))
     model = hindsight.learn(str(path), "y", weight="c", certify=True, **options)
     assert not played and model.certificate.verdict.value == "HOLDS"
     monkeypatch.undo()
@@ -137,7 +137,7 @@ def test_one_learner_may_bring_its_ledger(name, monkeypatch):
         assert play_noted(run, ledger, part, 0, count, y[at], c[at]) == count
         ledger.see(part, 0, y[at], c[at])
     again = certify_run(run, data).to_dict()
-    monkeypatch.setattr("hindsight.certificates.hindsight.play_again", None)
+    monkeypatch.setattr("hindsight.certificates.outcome.play_again", None)
     close(json.loads(json.dumps(certify_run(run, data, ledger=ledger).to_dict())), json.loads(json.dumps(again)))
     monkeypatch.undo()
     other = Data(X[::-1].copy(), y[::-1].copy(), c[::-1].copy(), 1.0)

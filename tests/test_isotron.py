@@ -16,7 +16,7 @@ from hindsight.batch import isotonic as module
 from hindsight.batch.isotonic import isotonic
 from hindsight.batch.isotron import GivenLink, LearntLink, SingleIndexProblem, run_rounds
 from hindsight.batch.links import LINK_FUNCTIONS
-from hindsight.certificates.isotron import certify_rounds
+from hindsight.certificates.families.isotron import certify_rounds
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.isotron import GLMtronBatchRegressor, IsotronClassifier, IsotronRegressor

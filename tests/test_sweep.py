@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 import naive
 from conftest import many, nightly
 from hindsight.batch.gradient_descent import Descent
-from hindsight.certificates.gradient_descent import certify_descent
+from hindsight.certificates.families.descent import certify_descent
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.estimators.gradient_descent import GradientDescentClassifier, GradientDescentRegressor

@@ -339,7 +339,7 @@ def test_a_link_that_rises_too_fast_between_rounds_never_holds():
 @pytest.mark.parametrize(("kept", "large"), [(10, 1 << 17), (16, 2)])
 def test_margins_too_many_to_compare_are_uncheckable(monkeypatch, kept, large):
     """Also where some of each round are kept, since rows are taken in two halves: as often as there are rounds."""
-    monkeypatch.setattr("hindsight.certificates.isotron.KEPT", kept)
+    monkeypatch.setattr("hindsight.certificates.families.isotron.KEPT", kept)
     monkeypatch.setattr("hindsight.batch.isotonic.LARGE", large)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4, 2))

@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 import naive_adaptive as naive
 import naive_cells
-from hindsight.certificates import adaptive
 from hindsight.certificates.certificate import Best
 from hindsight.certificates.certify import certify_run
-from hindsight.certificates.hindsight import Known
+from hindsight.certificates.families import adaptive
+from hindsight.certificates.families.panel import account_of, aggregation_price
 from hindsight.certificates.ledger import Ledger
-from hindsight.certificates.panel import account_of, aggregation_price
+from hindsight.certificates.outcome import Known
 from hindsight.certificates.theorems import QUARTER, Verdict, verdict
 from hindsight.online import learners as L
 from hindsight.online.panel import Panel, PanelRun, auto
@@ -729,7 +729,7 @@ def verdicts(rng):
             replace(case, course=case.course._replace(bound=0.5 * case.course.measured)) if kind == "member" else case
         )
 
-    best = mock.patch("hindsight.certificates.panel.best_sequence", return_value=(-1e6, 0.0, 0))
+    best = mock.patch("hindsight.certificates.families.panel.best_sequence", return_value=(-1e6, 0.0, 0))
     with mock.patch.dict(adaptive.APPLIED, running=changed), best if kind == "sequence" else nullcontext():
         found = certify_run(run, Data(X, y, None, 1.0))
     return [] if found.verdict is wanted else [f"{kind}: {found.verdict.value}, not {wanted.value}"]

@@ -10,11 +10,11 @@ import numpy as np
 from hindsight.certificates import certify as certifying
 from hindsight.certificates import judge as judging
 from hindsight.certificates.applied import AppliedTheorem
+from hindsight.certificates.audit import Rounds
 from hindsight.certificates.best import comparator
 from hindsight.certificates.best.newton import Inverse
 from hindsight.certificates.certify import certify_run
 from hindsight.certificates.judge import band
-from hindsight.certificates.replay import Rounds
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import MismatchError
 from hindsight.kernels import Euclidean, Square

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
     from ..online.run import Run
     from ..rows.data import Data
+    from .audit import Rounds
     from .course import Course
-    from .hindsight import Outcome
-    from .replay import Rounds
+    from .outcome import Outcome
     from .theorems import Theorem, Verdict
 
 

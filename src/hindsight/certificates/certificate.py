@@ -13,15 +13,13 @@ import numpy as np
 from ..formatting import _n, _plain
 from ..storage.fields import is_vector
 from ..storage.registry import storable, want
-from .headline import PARTS_RIGHT, constant_of, in_words, unit_of, worth_in_words
-from .show import TONES, card, folded
-from .table import faults, table
 from .theorems import NONE, PERCEPTRON_NOISY, Theorem, Verdict
+from .wording import PARTS_RIGHT, TONES, card, constant_of, faults, folded, in_words, table, unit_of, worth_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .headline import Scores
+    from .wording import Scores
 
 
 @storable

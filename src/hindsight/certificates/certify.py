@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import MismatchError
 from ..online.panel import PanelRun
 from ..rows.one_thread import one_thread
-from .adaptive import in_ledger
+from .audit import replay
 from .best import clock
-from .hindsight import Outcome, followed, outcome, outcome_of_ledger
+from .families.adaptive import in_ledger
+from .families.panel import certify_panel
 from .judge import applied_theorem, judge, verdict_on
-from .panel import certify_panel
-from .replay import replay
+from .outcome import Outcome, followed, outcome, outcome_of_ledger
 from .theorems import Verdict
 
 if TYPE_CHECKING:

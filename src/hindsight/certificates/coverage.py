@@ -13,8 +13,8 @@ from ..formatting import _n, _plain, brief
 from ..kernels.coverage import FLOOR, OCTAVES, PARTS
 from ..online.coverage import GAMMA
 from . import theorems
-from .show import TONES, card
 from .theorems import Verdict
+from .wording import TONES, card
 
 if TYPE_CHECKING:
     from ..online.coverage import Coverage

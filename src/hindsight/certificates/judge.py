@@ -11,21 +11,20 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
-from .adaptive import TERMS, margins_of_start
 from .applied import AppliedTheorem, Band, Judged, divergence_change, loss_of, rounding
 from .certificate import MISTAKES, WEIGHTED, Assumption
-from .convex import convex, no_theorem
-from .convex import planted as planted_theorem
-from .mistakes import perceptron, scale_free_perceptron, winnow
-from .penalties import penalised_descent
-from .proximal import implicit_descent
-from .square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
+from .families.adaptive import TERMS, margins_of_start
+from .families.convex import convex, implicit_descent, no_theorem
+from .families.convex import planted as planted_theorem
+from .families.mistakes import perceptron, scale_free_perceptron, winnow
+from .families.penalised import penalised_descent
+from .families.square import exponentiated_gradient, implicit_widrow_hoff, widrow_hoff
 from .theorems import Verdict
 
 if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
-    from .replay import Rounds
+    from .audit import Rounds
 
 DOUBT, LOST = 1e-6, 1e-3  # errors of the logarithms of weights: from where they are said, and void a certificate
 FAMILIES = {  # what a learner may declare as its theorem, beside those that read a ledger

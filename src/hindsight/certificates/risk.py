@@ -28,10 +28,10 @@ from ..storage.registry import storable
 from ..validation import number
 from . import theorems
 from .applied import loss_of, unit_of
+from .audit import Rounds, passes_over, play_over, replay
 from .best import comparator
 from .certificate import Assumption, Certificate, Certificates, Comparator
 from .certify import certify_run
-from .replay import Rounds, passes_over, play_over, replay
 from .theorems import NONE, ONLINE_TO_BATCH, Verdict
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from .text import print_error_line, status_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..certificates.headline import Scores
+    from ..certificates.wording import Scores
     from ..training.options import LearnerOptions, ResultOptions, RowOptions
     from ..training.prepare import AllRows
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.headline import Scores
+from ..certificates.wording import Scores
 from ..errors import OptionError
 from ..formatting import brief
 from ..online.learners import LEARNERS

@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ..certificates.headline import figure_of
+from ..certificates.wording import figure_of
 from ..formatting import percent
 from ..online.panel import shares_of
 from ..training.session import Observer

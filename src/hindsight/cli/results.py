@@ -123,7 +123,7 @@ def summary(
 
 def headline(state: TrainingState, certificates: list[list[Certificate]], details: bool) -> Iterator[str]:
     """The main result of one learner, and the verdict."""
-    from ..certificates.headline import in_words
+    from ..certificates.wording import in_words
     from ..training.comparing import losses_of, scores_of
 
     scores = scores_of(state, 0)
@@ -179,7 +179,7 @@ def details_of(state: TrainingState) -> Iterator[str]:
 
 def side_by_side(state: TrainingState) -> Iterator[str]:
     """All learners in the same units, with the best constant."""
-    from ..certificates.headline import shown_figure
+    from ..certificates.wording import shown_figure
     from ..training.comparing import figures
     from ..training.plan import short_names
 
@@ -191,7 +191,7 @@ def side_by_side(state: TrainingState) -> Iterator[str]:
 
 def beside(state: TrainingState, certificates: list[list[Certificate]]) -> Iterator[str]:
     """The certificates of several learners in one table."""
-    from ..certificates.table import table
+    from ..certificates.wording import table
     from ..training.plan import short_names
 
     if not certificates:

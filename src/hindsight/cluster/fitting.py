@@ -13,8 +13,8 @@ from ..batch.gradient_descent import Descent
 from ..batch.isotron import History
 from ..batch.least_squares import Factor
 from ..certificates.certificate import combined
-from ..certificates.gradient_descent import certify_descent
-from ..certificates.isotron import certify_rounds
+from ..certificates.families.descent import certify_descent
+from ..certificates.families.isotron import certify_rounds
 from ..errors import MismatchError, ModelError
 from ..estimators.gradient_descent import GradientDescent
 from ..estimators.least_squares import LeastSquares

@@ -23,7 +23,6 @@ import numpy as np
 
 from ..batch.gradient_descent import mean_loss
 from ..certificates import theorems
-from ..certificates.advice import SPREAD, spread
 from ..certificates.applied import measured_unit
 from ..certificates.best import best_fixed, comparator
 from ..certificates.best.constant import best_constant, fewest_of_constant
@@ -41,7 +40,7 @@ from ..certificates.certificate import (
     combined,
 )
 from ..certificates.certify import certify_run
-from ..certificates.hindsight import SAME, of_loss
+from ..certificates.outcome import SAME, SPREAD, of_loss, spread
 from ..certificates.theorems import Verdict
 from ..errors import MismatchError
 from ..estimators.online import OnlineEstimator

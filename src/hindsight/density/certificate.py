@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..certificates.certificate import MARK, WORST_FIRST, Assumption
-from ..certificates.show import TONES, card
 from ..certificates.theorems import Theorem, Verdict, verdict
+from ..certificates.wording import TONES, card
 from ..formatting import _n, _plain
 from ..storage.registry import storable
 

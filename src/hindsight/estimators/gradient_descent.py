@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.gradient_descent import Descent
 from ..certificates.certificate import combined
-from ..certificates.gradient_descent import AFTER, certify_descent
+from ..certificates.families.descent import AFTER, certify_descent
 from ..certificates.theorems import gradient_descent_planned
 from ..online.learners import descent
 from ..rows.data import Data

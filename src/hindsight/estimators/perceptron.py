@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.perceptron import BatchPerceptron
-from ..certificates.batch_perceptron import certify_batch_perceptron
 from ..certificates.certificate import combined
+from ..certificates.families.batch_perceptron import certify_batch_perceptron
 from ..kernels.euclidean import Euclidean
 from ..online.run import check_start
 from ..rows.data import Data

@@ -189,7 +189,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
             One certificate; for one-vs-rest `Certificates` with one per class.
         """
         from ..certificates.certificate import combined
-        from ..certificates.isotron import certify_rounds
+        from ..certificates.families.isotron import certify_rounds
 
         check_is_fitted(self)
         X = self._matrix(X, reset=False)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..certificates.certificate import MEANINGS, RegretCurve, combined, worth_of
-from ..certificates.headline import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
+from ..certificates.wording import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
 from ..charts.drawing import thinned
 from ..charts.runs import PROMISE, best_name, first_shown
 from ..formatting import _plain
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Best, Certificate
-    from ..certificates.headline import Scores
+    from ..certificates.wording import Scores
     from ..online.run import Run
     from ..training.recording import CoverageRecording, Recording
 

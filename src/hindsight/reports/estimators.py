@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ..certificates.certificate import combined
-from ..certificates.headline import MISTAKES, SQUARES, Scores, rooted, unit_of
+from ..certificates.wording import MISTAKES, SQUARES, Scores, rooted, unit_of
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
 from ..estimators.mixins.estimator import last_step

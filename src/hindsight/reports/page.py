@@ -9,8 +9,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.certificate import MARK, MEANINGS
-from ..certificates.headline import constant_of, shown_figure
 from ..certificates.theorems import Verdict
+from ..certificates.wording import constant_of, shown_figure
 from ..charts.drawing import EMBEDDING, altair, library
 from ..charts.runs import best_name, is_far, page_charts, per_row
 from ..content_policy import policy_tag

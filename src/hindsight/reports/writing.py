@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.headline import SQUARES
+from ..certificates.wording import SQUARES
 from ..charts.drawing import thinned
 from ..charts.runs import per_row
 from ..errors import MismatchError

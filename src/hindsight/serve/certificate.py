@@ -18,7 +18,7 @@ import numpy as np
 
 from ..certificates.best import best_fixed
 from ..certificates.certificate import combined
-from ..certificates.headline import in_words
+from ..certificates.wording import in_words
 from ..errors import MismatchError, SourceError
 from ..kernels.floats import EPS
 from ..kernels.losses import Square

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.adaptive import add_terms, in_ledger
 from ..certificates.best.clock import left, timed
 from ..certificates.certificate import combined
 from ..certificates.certify import certify_run
+from ..certificates.families.adaptive import add_terms, in_ledger
 from ..certificates.ledger import Ledger
 from ..errors import ModelError
 from ..online.panel import PanelRun

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..certificates.headline import MISTAKES, SQUARES, Scores
+from ..certificates.wording import MISTAKES, SQUARES, Scores
 from ..errors import OptionError
 from ..online.margins import each_mean
 from .state import in_squares, judged_in_logs, log_loss_of_constant

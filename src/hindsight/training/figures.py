@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..certificates.headline import Scores, shown_figure
+from ..certificates.wording import Scores, shown_figure
 from ..formatting import _n, _plain, aligned, brief, percent
 
 if TYPE_CHECKING:

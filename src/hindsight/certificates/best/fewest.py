@@ -15,10 +15,9 @@ from ...kernels.floats import EPS
 from ...kernels.losses import Logistic, Square
 from ..certificate import Best
 from . import clock
-from .fixed import smooth
+from .fixed import nonnegative_separator, smooth
 from .least_squares import least_squares
 from .objective import column_sizes, inverse
-from .program import nonnegative_separator
 from .separator import hard_margin
 from .spaces import SPACES
 

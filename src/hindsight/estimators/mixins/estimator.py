@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ...certificates.certificate import Certificate, Certificates
-from ...certificates.headline import Scores
-from ...certificates.show import PLAIN, TONES, card
+from ...certificates.wording import PLAIN, TONES, Scores, card
 from ...formatting import brief
 from ...rows.matrices import joined_weights, stacked
 from ...storage.fields import conforms, is_count

@@ -1,6 +1,7 @@
 """What is known of a run in hindsight: its comparators, the best fixed predictor and the best constant.
 
-All of them are computed first; their losses on the rows are then taken in one common pass.
+All of them are computed first; their losses on the rows are then taken in one common pass. There is advice for a run
+that lost more than the best constant.
 """
 
 from __future__ import annotations
@@ -14,21 +15,22 @@ import numpy as np
 from ..kernels.euclidean import Euclidean
 from ..kernels.losses import Square
 from ..online.margins import each_loss, each_mean
+from ..online.panel import PanelRun
 from ..online.parts import LINKS
 from ..online.run import of_width
 from . import theorems
-from .adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
-from .advice import cure
 from .applied import loss_of, measured_loss, measured_unit
+from .audit import members_of, passes_over, play_again
 from .best import clock, comparator
 from .best.constant import best_constant, constant_point, fewest_of_constant
 from .best.fewest import SEPARATES, fewest
 from .best.fixed import best_fixed
+from .best.objective import column_sizes
 from .best.predictor import percent
 from .certificate import MISTAKES, WEIGHTED, Best
 from .course import regret_curve, summed
+from .families.adaptive import APPLIED, Beside, in_ledger, lost_by_start, opponent_of, sought
 from .ledger import Opponent, Terms, against, factors_of_rows, opens
-from .replay import members_of, passes_over, play_again
 from .theorems import Verdict
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..rows.data import Data
     from .applied import AppliedTheorem, Judged
+    from .audit import Rounds
     from .certificate import Comparator, RegretCurve
     from .ledger import Ledger
-    from .replay import Rounds
 
 SAME = 1e-9  # relative difference up to which what a theorem measures is the loss itself
 NOT_CONVEX = "squared errors behind a link are not convex: which fixed predictor loses least is not known"
@@ -292,3 +294,51 @@ def of_squares(problem: SingleIndexProblem, rounds: int, total: float, planted: 
     """The outcome of rounds on squared errors behind a link; the best predictor is known only if it is planted."""
     best = None if planted is None else Best(planted.u, planted.loss, planted.loss, planted.found)
     return Outcome(best, rounds * problem.target_variance(), total, float(rounds))
+
+
+# ---------------------------------------------------------------- advice
+
+
+SPREAD = 100.0  # ratio of the sizes of columns from which scaling them is advised
+SORTED = 0.1  # label changes, as a share of those of shuffled rows, below which rows count as sorted
+
+
+def cure(run: Run, data: Data, best_eta: float) -> str:
+    """Advice for a run that lost more than the best constant would have, from the facts of the run.
+
+    Parameters
+    ----------
+    run, data : Run and Data
+        The run and its rows.
+    best_eta : float
+        The rate that would have made the bound smallest; NaN if unknown.
+    """
+    advice: list[str] = []
+    if run.learner.geometry.linear and spread(data) >= SPREAD:
+        advice.append("scale the features (--scale standard)")
+    eta = float(run.learner.rate.of_rounds(1)[0])
+    if 0.0 < best_eta < 0.5 * eta and run.learner.rate.is_constant() and run.learner.theorem is not None:
+        advice.append(f"take a smaller rate (--eta {best_eta:.2g})")
+    if _is_sorted(data.y[data.c > 0.0]):
+        advice.append("shuffle the rows: they are sorted by label")
+    if not advice:
+        panel = isinstance(run, PanelRun)
+        advice.append("it may need more rows" if panel else "try --learner auto, which needs no rate and no scaling")
+    return "; ".join(advice)
+
+
+def spread(data: Data) -> float:
+    """The ratio of the largest to the smallest root mean square of a column."""
+    sizes = column_sizes(data, data.c)
+    sizes = sizes[: data.width - (1 if data.bias != 0.0 else 0)]
+    sizes = sizes[sizes > 0.0]
+    return float(sizes.max() / sizes.min()) if sizes.size > 1 else float(max(sizes.max(initial=1.0), 1.0))
+
+
+def _is_sorted(y: np.ndarray) -> bool:
+    """Whether labels change far less often than they would in shuffled rows; False for numeric targets."""
+    high, low = float(y.max()), float(y.min())
+    if y.size < 20 or not ((y == high) | (y == low)).all() or high == low:
+        return False
+    share = float((y == high).mean())
+    return float(np.mean(y[1:] != y[:-1])) < SORTED * 2.0 * share * (1.0 - share)

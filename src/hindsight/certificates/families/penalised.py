@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.floats import EPS
-from ..kernels.penalised import Penalised
-from ..online.margins import each_loss, each_slope
-from . import theorems
+from ...kernels.floats import EPS
+from ...kernels.penalised import Penalised
+from ...online.margins import each_loss, each_slope
+from .. import theorems
+from ..applied import Game, convexity
+from ..best.comparator import best_in_metric
+from ..best.predictor import closeness
+from ..certificate import Assumption
 from .adaptive import slope_error
-from .applied import Game, convexity
-from .best.comparator import best_in_metric
-from .best.predictor import closeness
-from .certificate import Assumption
-from .proximal import INEXACT
+from .convex import INEXACT
 
 if TYPE_CHECKING:
-    from ..online.run import Run
-    from ..rows.data import Data
-    from .applied import AppliedTheorem
-    from .replay import Rounds
+    from ...online.run import Run
+    from ...rows.data import Data
+    from ..applied import AppliedTheorem
+    from ..audit import Rounds
 
 REWEIGHTED = 12  # times that |u| is replaced by a parabola above it
 

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.drift import best_sequence
-from ..kernels.ledger import PAID
-from ..online.panel import member_name
-from ..online.run import of_width
-from . import theorems
-from .adaptive import BAND, in_ledger
-from .advice import cure
-from .applied import Band, measured_name, measured_unit
-from .best.constant import fewest_of_constant
-from .best.fewest import fewest
-from .best.predictor import NEAR
-from .certificate import (
+from ...kernels.drift import best_sequence
+from ...kernels.ledger import PAID
+from ...online.panel import member_name
+from ...online.run import of_width
+from .. import theorems
+from ..applied import Band, measured_name, measured_unit
+from ..audit import replay_all
+from ..best.constant import fewest_of_constant
+from ..best.fewest import fewest
+from ..best.predictor import NEAR
+from ..certificate import (
     ACCOUNTING,
     MISTAKES,
     WEIGHTED,
@@ -35,20 +34,20 @@ from .certificate import (
     Member,
     Milestone,
 )
-from .course import regret_curve, summed
-from .hindsight import Known, Outcome, followed
-from .judge import judge, verdict_on
-from .ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
-from .replay import replay_all
-from .theorems import Verdict
+from ..course import regret_curve, summed
+from ..judge import judge, verdict_on
+from ..ledger import Opponent, mark_of, price_of_two, ranges_before, starts_with_target
+from ..outcome import Known, Outcome, cure, followed
+from ..theorems import Verdict
+from .adaptive import BAND, in_ledger
 
 if TYPE_CHECKING:
-    from ..online.panel import PanelRun
-    from ..rows.data import Data
-    from .applied import AppliedTheorem, Judged
-    from .certificate import RegretCurve
-    from .ledger import Ledger, Mark
-    from .replay import Rounds
+    from ...online.panel import PanelRun
+    from ...rows.data import Data
+    from ..applied import AppliedTheorem, Judged
+    from ..audit import Rounds
+    from ..certificate import RegretCurve
+    from ..ledger import Ledger, Mark
 
 COUNTED = (MISTAKES, WEIGHTED)
 

@@ -1,19 +1,23 @@
-"""The main figures of a run as sentences: in the unit of the targets, next to those of a constant prediction.
+"""The words of certificates: the main figures as sentences, in the unit of the targets, cards, and tables of several.
 
 The terminal, the report, the web page of the service and notebooks all use these sentences and figures.
 """
 
 from __future__ import annotations
 
+import html
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..formatting import brief, percent
+from .theorems import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from .certificate import Certificate
 
 SQUARES, MISTAKES, TRAINING_ERRORS = "squared error", "mistakes", "training errors"  # units with words of their own
 PARTS_RIGHT = (MISTAKES, TRAINING_ERRORS)  # units that are shown as the part of the rows that is right
@@ -241,3 +245,97 @@ WORTH = {  # half a sentence for each word
 def worth_in_words(worth: str, unit: str) -> str:
     """What a bound is worth ("tight", "loose" or "vacuous"), as a sentence; `unit` is as `unit_of` gives it."""
     return f"the promise is {worth}: {WORTH[worth].format(constant_of(unit))}"
+
+
+# ---------------------------------------------------------------- cards for notebooks, legible on light and dark pages
+
+
+# In between, so that they can be read on white and on black; text takes the colour of the page.
+TONES = {
+    Verdict.HOLDS: "#2da44e",
+    Verdict.VOID: "#c08a00",
+    Verdict.UNCHECKABLE: "#808a94",
+    Verdict.BROKEN: "#e5534b",
+}
+PLAIN = "#3b8eea"
+
+
+def card(title: str, lines: Sequence[str], tone: str = PLAIN, more: str = "", rest: Sequence[str] = ()) -> str:
+    """Return a card in HTML.
+
+    Parameters
+    ----------
+    title : str
+        The title, in the colour of the card.
+    lines : sequence of str
+        Lines above the title, such as the main figures.
+    tone : str
+        The colour of the card.
+    more : str
+        HTML below.
+    rest : sequence of str
+        Lines below the title.
+    """
+    above = "".join(f'<p style="margin:0 0 .3em"><b>{html.escape(line)}</b></p>' for line in lines)
+    below = "".join(f'<li style="list-style:none">{html.escape(line)}</li>' for line in rest)
+    below = f'<ul style="margin:.3em 0;padding:0">{below}</ul>' if below else ""
+    return (
+        f'<div style="border:1px solid #8888;border-left:5px solid {tone};border-radius:6px;padding:.6em 1em;'
+        f'margin:.4em 0;max-width:60em;color:inherit;background:transparent;font-family:system-ui,sans-serif">'
+        f'{above}<b style="color:{tone}">{html.escape(title)}</b>{below}{more}</div>'
+    )
+
+
+def folded(summary: str, inside: str) -> str:
+    """Return HTML that unfolds on a click."""
+    return f'<details><summary style="cursor:pointer">{html.escape(summary)}</summary>{inside}</details>'
+
+
+# ---------------------------------------------------------------- several certificates in one table
+
+
+HEADS = ("", "verdict", "best constant", "best fixed", "guaranteed")
+
+
+def table(named: Sequence[tuple[str, Certificate]]) -> list[str]:
+    """The certificates as lines of text, followed by an explanation for each bound that does not hold.
+
+    A best fixed predictor that is not shown to be the best has ≤ before its loss, or ≥ before its accuracy.
+
+    Parameters
+    ----------
+    named : sequence of (str, Certificate)
+        The certificates with their names.
+    """
+    units = {certificate.unit for _, certificate in named}
+    rows = [(name, *cells(certificate, len(units) > 1)) for name, certificate in named]
+    heads = [*HEADS[:2], title_of(units.pop()) if len(units) == 1 else "this run", *HEADS[2:]]
+    wide = [max(len(row[k]) for row in (heads, *rows)) for k in range(len(heads))]
+
+    def line(row: Sequence[str]) -> str:
+        left = f"{row[0]:<{wide[0]}}  {row[1]:<{wide[1]}}"
+        return f"{left}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row[2:], wide[2:], strict=True))
+
+    return [line(heads).rstrip(), *map(line, rows), *faults(named)]
+
+
+def cells(certificate: Certificate, titled: bool) -> tuple[str, ...]:
+    """The cells of one certificate; with the name of its figure if `titled`."""
+    worth = f", {certificate.worth}" if certificate.worth else ""
+    shown = {k: figure_of(certificate.unit, v) for k, v in certificate.means.items()}
+    sign = "≥" if certificate.unit in PARTS_RIGHT else "≤"
+    best = shown["best"] if certificate.best_is_shown or shown["best"] == "–" else f"{sign}{shown['best']}"
+    own = f"{title_of(certificate.unit)} {shown['loss']}" if titled else shown["loss"]
+    return f"{certificate.verdict.value}{worth}", own, shown["constant"], best, shown["guaranteed"]
+
+
+def faults(named: Sequence[tuple[str, Certificate]]) -> list[str]:
+    """Lines about runs that a constant would have beaten, with advice, and about bounds that do not hold."""
+    out = []
+    for name, certificate in named:
+        if certificate.advice:
+            out.append(f"{name} lost more than {constant_of(certificate.unit)} would have: {certificate.advice}")
+        if certificate.verdict is not Verdict.HOLDS:
+            why = [need.text for need in certificate.assumptions if need.met is not True] + list(certificate.notes)
+            out.append(f"{name}: {certificate.verdict.value}: {certificate.theorem.name}; {'; '.join(why[:2])}")
+    return out

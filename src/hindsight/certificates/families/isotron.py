@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..batch.isotonic import argsort, take
-from ..batch.isotron import GivenLink, History, SingleIndexProblem, run_rounds
-from ..errors import MismatchError
-from ..kernels.floats import Floats
-from ..rows.table import check_known
-from . import theorems
-from .applied import AppliedTheorem, Band, Judged, Lemma
-from .best.comparator import descend
-from .best.predictor import closeness
-from .certificate import Assumption, Comparator
+from ...batch.isotonic import argsort, take
+from ...batch.isotron import GivenLink, History, SingleIndexProblem, run_rounds
+from ...errors import MismatchError
+from ...kernels.floats import Floats
+from ...rows.table import check_known
+from .. import theorems
+from ..applied import AppliedTheorem, Band, Judged, Lemma
+from ..best.comparator import descend
+from ..best.predictor import closeness
+from ..certificate import Assumption, Comparator
+from ..course import Course
+from ..outcome import NOT_CONVEX, of_matching_loss, of_squares
+from ..theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Verdict
 from .convex import PLANTED, shape_of_link
-from .course import Course
-from .hindsight import NOT_CONVEX, of_matching_loss, of_squares
-from .theorems import GLM_TRON_MEAN, ISOTRON, MATCHING_LOSS, Verdict
 
 if TYPE_CHECKING:
-    from .certificate import Certificate
+    from ..certificate import Certificate
 
 KEPT = 1 << 23  # margins of a run up to which a link of the user's own is looked at
 QUANTITY = "mean squared error, summed over the rounds,"

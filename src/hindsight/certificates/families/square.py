@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.losses import Square
-from . import theorems
-from .applied import rounding, seek
-from .certificate import Assumption
-from .convex import convex
-from .proximal import implicit_descent
+from ...kernels.losses import Square
+from .. import theorems
+from ..applied import rounding, seek
+from ..certificate import Assumption
+from .convex import convex, implicit_descent
 
 if TYPE_CHECKING:
-    from ..online.run import Run
-    from ..rows.data import Data
-    from .applied import AppliedTheorem, Game, Lemma
-    from .replay import Rounds
+    from ...online.run import Run
+    from ...rows.data import Data
+    from ..applied import AppliedTheorem, Game, Lemma
+    from ..audit import Rounds
 
 
 def widrow_hoff(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheorem:

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..batch.gradient_descent import Descent
-from ..errors import MismatchError
-from ..kernels.floats import Floats
-from ..online.facts import same_sums
-from ..rows.table import check_known
-from . import theorems
-from .best import clock, comparator
-from .certificate import Assumption, Certificate, Comparator, Milestone
-from .hindsight import of_descent
-from .theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT, Verdict
+from ...batch.gradient_descent import Descent
+from ...errors import MismatchError
+from ...kernels.floats import Floats
+from ...online.facts import same_sums
+from ...rows.table import check_known
+from .. import theorems
+from ..best import clock, comparator
+from ..certificate import Assumption, Certificate, Comparator, Milestone
+from ..outcome import of_descent
+from ..theorems import GRADIENT_DESCENT, STOCHASTIC_GRADIENT_DESCENT, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..online.facts import Facts
-    from ..rows.data import Data
+    from ...online.facts import Facts
+    from ...rows.data import Data
 
 
 AFTER = "mean-after"  # the mean of the weights after each step

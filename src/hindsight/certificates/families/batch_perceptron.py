@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from ..batch.perceptron import BatchPerceptron
-from ..batch.separability import Separation, rounding, separate
-from ..kernels.floats import Floats
-from ..rows.data import Data
-from . import theorems
-from .best.separator import hard_margin
-from .certificate import UPDATES, Assumption, Certificate, Comparator
-from .hindsight import of_pocket
-from .theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED, Verdict
+from ...batch.perceptron import BatchPerceptron
+from ...batch.separability import Separation, rounding, separate
+from ...kernels.floats import Floats
+from ...rows.data import Data
+from .. import theorems
+from ..best.separator import hard_margin
+from ..certificate import UPDATES, Assumption, Certificate, Comparator
+from ..outcome import of_pocket
+from ..theorems import BATCH_PERCEPTRON, BATCH_PERCEPTRON_STARTED, Verdict
 
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is computed
 

@@ -13,8 +13,8 @@ from ..online.facts import same_sums
 from ..online.panel import PanelRun
 from ..online.run import BLOCK
 from ..online.together import Single, together
-from .adaptive import add_terms
 from .course import Course, marks_of, summed
+from .families.adaptive import add_terms
 from .ledger import Ledger
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..kernels import ledger
-from ..kernels.compiler import for_parts
-from ..kernels.floats import EPS
-from ..kernels.losses import Logistic
-from ..online.margins import each_loss, each_mean, each_slope
-from ..online.run import Run
-from . import theorems
-from .applied import (
+from ...kernels import ledger
+from ...kernels.compiler import for_parts
+from ...kernels.floats import EPS
+from ...kernels.losses import Logistic
+from ...online.margins import each_loss, each_mean, each_slope
+from ...online.run import Run
+from .. import theorems
+from ..applied import (
     AppliedTheorem,
     Band,
     convex_as_met,
@@ -28,15 +28,15 @@ from .applied import (
     measured_unit,
     ours,
 )
-from .best.comparator import best_in_metric
-from .certificate import FOR_ALL_ROUNDS, Assumption, Comparator
-from .course import Course
-from .ledger import Block, Opponent, Terms, opens
+from ..best.comparator import best_in_metric
+from ..certificate import FOR_ALL_ROUNDS, Assumption, Comparator
+from ..course import Course
+from ..ledger import Block, Opponent, Terms, opens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..rows.data import Data
+    from ...rows.data import Data
 
 METRIC = "the loss is convex and the metric never fell; nothing is asked of the data"
 BAND = 1e-6  # how far the ridge objective kept along the run may be from the one found in hindsight, relatively

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..rows.data import divided
-from . import theorems
-from .applied import AppliedTheorem, Game, rounding
-from .best import mistakes as best_u
-from .best.mistakes import TRIVIAL, largest_norm
-from .best.predictor import closeness
-from .best.separator import HardMargin, hard_margin
-from .best.spaces import space
-from .certificate import MISTAKES, WEIGHTED, Assumption
+from ...rows.data import divided
+from .. import theorems
+from ..applied import AppliedTheorem, Game, rounding
+from ..best import mistakes as best_u
+from ..best.mistakes import TRIVIAL, largest_norm
+from ..best.predictor import closeness
+from ..best.separator import HardMargin, hard_margin
+from ..best.spaces import space
+from ..certificate import MISTAKES, WEIGHTED, Assumption
 from .convex import no_theorem
 
 if TYPE_CHECKING:
-    from ..online.run import Run
-    from ..rows.data import Data
-    from .replay import Rounds
+    from ...online.run import Run
+    from ...rows.data import Data
+    from ..audit import Rounds
 
 NO_MARGIN = 1e-9  # margins up to which a search has ended at u = 0
 SMALL = 4_000_000  # numbers in the rows up to which the hard margin is sought
