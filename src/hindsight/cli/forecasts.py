@@ -154,14 +154,12 @@ def compare(how: CompareOptions) -> None:
     difference of the mean squared distances to the unknown probabilities.
     """
     from .. import charts
-    from ..forecast import LaggedScores, Scores, comparison
+    from ..forecast import Scores, comparison
 
     check_chart(how.chart, how.source)
     score, names = how.score, [shown_name(name) for name in how.names]
     options = {k: getattr(score, k) for k in ("bounds", "quantile", "coverage", "classes")}
-    scores = Scores(names, score.loss, **options)
-    if how.lag != 1:
-        scores = LaggedScores(names, score.loss, lag=how.lag, **options)
+    scores = Scores(names, score.loss, lag=how.lag, **options)
     y, given, c, ids = read(how, how.row_id)
     scores.update(labelled(y, score), given, c, ids)
     if how.late is not None:
@@ -236,9 +234,10 @@ def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: An
 
     from ..forecast.scores import label_text as as_text
     from ..forecast.scores import numbers
+    from ..sources import read_columns
 
     key = how.row_id or "row"
-    found = read_columns_of(path, [key, how.outcome])
+    found = read_columns(path, [key, how.outcome])
     with named_place(path, how):
         late = how.score.outcomes(found[how.outcome], how.outcome)
         keys = found[key]
@@ -379,12 +378,13 @@ def read(
     import numpy as np
 
     from ..forecast.scores import numbers, weights
+    from ..sources import read_columns
 
     score, parts = how.score, how.score.parts
     columns = {name: [column_of(name, part) for part in parts] or [name] for name in how.names}
     wanted = [how.outcome, *itertools.chain(*columns.values())]
     wanted += [name for name in (how.weight, row_id) if name is not None]
-    found = read_columns_of(how.source, wanted, [how.outcome])
+    found = read_columns(how.source, wanted, [how.outcome])
     with named_place(how.source, how):
         y = score.outcomes(emptied(found[how.outcome], score), how.outcome, missing=True)
         given = {}
@@ -393,13 +393,6 @@ def read(
             given[shown_name(name)] = score.forecasts(values if parts else values[:, 0], shown_name(name))
         c = None if how.weight is None else weights(numbers(found[how.weight], how.weight), y.size)
     return y, given, c, None if row_id is None else found[row_id]
-
-
-def read_columns_of(source: str, names: list[str], missing: list[str] | None = None) -> dict[str, np.ndarray]:
-    """Columns of a file, some of which may have missing values."""
-    from ..sources import read_columns
-
-    return read_columns(source, names, missing or [])
 
 
 def emptied(values: np.ndarray, score: Score) -> np.ndarray:

@@ -28,10 +28,11 @@ from ..batch.isotonic import check_increasing, fit_pools, interpolate
 from ..certificates.certificate import MARK, Assumption
 from ..formatting import _plain
 from ..kernels.compiler import kernel
+from ..validation import whole
 from .calibration import without_missing
 from .evidence import Evidence, grade
-from .scores import NUMERIC, Score, same_length, some_weight, weights
-from .stream import whole_lag
+from .scores import NUMERIC, Score, some_weight, weights
+from .stream import next_point
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,6 @@ GROWTH = 1.5  # of the number of rows from one recalibration to the next
 SHRINK = 8.0  # a recalibrated forecast counts as its level's rows, against so many for the forecast itself
 FRACTIONS = np.array([1.0, 0.5, 0.25, 0.0625])
 STAKES = np.array([1.0, 0.5, 0.25, 0.125, 0.0625])
-STEP = 1.02  # from one point of the path to the next, once there are a hundred
 LARGE, LEAST = 1e100, 1e-250  # of the mean, which is then scaled to 1; and of a stake, which is then given up
 ALTERNATIVE = (
     "bets on isotonic recalibration learnt from earlier rows, and on forecasts that are",
@@ -157,9 +157,8 @@ def calibration_test(
     score = Score(loss, bounds, quantile, classes=None if classes is None else tuple(classes))
     if score.missing:
         raise ValueError("a test of means needs the bounds (low, high) of the outcomes")
-    lag = whole_lag(lag)
-    y, h = score.outcomes(outcomes, missing=True), score.forecasts(forecast, "forecast")
-    same_length(h, y.size, "forecast")
+    lag = whole("lag", lag)
+    y, h = score.taken(outcomes, forecast, missing=True)
     y, c, waiting = without_missing(y, weights(weight, y.size))
     assert c is not None
     some_weight(c)
@@ -311,6 +310,5 @@ def _marks(count: int) -> np.ndarray:
     """1, 2, 3, ..., with increasing steps later, and the last."""
     marks = [min(count, 1)]
     while marks[-1] < count:
-        last = marks[-1]
-        marks.append(min(count, last + 1 if last < 100 else math.ceil(last * STEP)))
+        marks.append(min(count, next_point(marks[-1])))
     return np.array(marks)

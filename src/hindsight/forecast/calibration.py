@@ -22,11 +22,11 @@ import numpy as np
 from ..batch.isotonic import Pools, isotonic
 from ..formatting import _plain
 from ..kernels.isotonic import square_parts
-from ..validation import choice
+from ..validation import choice, whole
 from .quantiles import isotonic_quantile
 from .quantiles import quantile as quantile_of
 from .resample import resampled
-from .scores import NUMERIC, Score, open_unit, same_length, some_weight, waiting_words, weights
+from .scores import NUMERIC, Score, open_unit, some_weight, waiting_words, weights
 
 BLOCK = 16384  # rows
 POINTS = 512  # largest number of forecasts at which a band is computed
@@ -136,18 +136,16 @@ class Reliability:
         if self.loss in NUMERIC:
             raise ValueError("bands need outcomes 0 and 1; there is no distribution to draw other numbers from")
         open_unit("level", level)
-        for name, value in (("resamples", resamples), ("seed", seed)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < (name == "resamples"):
-                raise ValueError(f"{name} must be a whole number, at least {int(name == 'resamples')}; got {value!r}")
+        resamples, seed = whole("resamples", resamples), whole("seed", seed, 0)
         c = np.ones(self.forecast.size) if self.weight is None else self.weight
         z, p = self.forecast, self.forecast if kind == "consistency" else self.recalibrated
         order = np.flatnonzero(c)[np.argsort(z[c > 0.0], kind="stable")]
         z, p, c = z[order], p[order], c[order]
         first = np.flatnonzero(np.append(True, z[1:] > z[:-1]))
         at = first[np.unique(np.linspace(0, first.size - 1, min(first.size, POINTS)).astype(np.int64))]
-        fits = resampled(z, p, c, at, int(resamples), int(seed))
+        fits = resampled(z, p, c, at, resamples, seed)
         low, high = np.quantile(np.ascontiguousarray(fits.T), [0.5 - level / 2, 0.5 + level / 2], axis=1)
-        return Band(kind, float(level), int(resamples), int(seed), z[at], low, high)
+        return Band(kind, float(level), resamples, seed, z[at], low, high)
 
     def lines(self) -> list[str]:
         """The decomposition as lines of text."""
@@ -221,8 +219,7 @@ def reliability(
     if loss == "winkler":
         raise ValueError("an interval is calibrated end by end: take loss='pinball' and the quantile that each end is")
     score = Score(loss, quantile=quantile)
-    y, h = score.outcomes(outcomes, missing=True), score.forecasts(forecast, "forecast")
-    same_length(h, y.size, "forecast")
+    y, h = score.taken(outcomes, forecast, missing=True)
     c = None if weight is None else weights(weight, y.size)
     y, c, waiting = without_missing(y, c)
     some_weight(np.ones(min(y.size, 1)) if c is None else c)

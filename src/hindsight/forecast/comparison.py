@@ -23,7 +23,7 @@ from .evidence import Evidence, evidence, log_e_values
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
 from .mixtures import KINDS
 from .scores import Score, columns, open_unit, waiting_words
-from .stream import LaggedScores, Scores
+from .stream import Scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -344,10 +344,7 @@ def compare(
     """
     declared = {"bounds": bounds, "quantile": quantile, "coverage": coverage, "classes": classes}
     given = columns(forecasts, parts=Score(loss, **declared).parts)  # type: ignore[arg-type]  # checked by it
-    empty = Scores(list(given), loss, **declared)
-    if lag != 1:
-        empty = LaggedScores(list(given), loss, lag=lag, **declared)
-    scores = empty.update(outcomes, given, weight)
+    scores = Scores(list(given), loss, lag=lag, **declared).update(outcomes, given, weight)
     return comparison(scores, alpha=alpha, anytime=anytime, by=by, horizon=horizon)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .scores import Score, open_unit, same_length, some_weight, weights
+from .scores import Score, open_unit, some_weight, weights
 from .sequences import hoeffding
 
 
@@ -93,9 +93,7 @@ def identity(outcomes: Any, forecast: Any, p: Any, weight: Any = None, *, alpha:
     """
     open_unit("alpha", alpha)
     score = Score()
-    y, h, truth = score.outcomes(outcomes), score.forecasts(forecast, "forecast"), score.forecasts(p, "p")
-    same_length(h, y.size, "forecast")
-    same_length(truth, y.size, "p")
+    (y, h), (_, truth) = score.taken(outcomes, forecast), score.taken(outcomes, p, "p")
     c = weights(weight, y.size)
     some_weight(c)
 

@@ -209,10 +209,34 @@ class Score:
             )
         return y
 
+    def taken(
+        self, outcomes: Any, forecast: Any, name: str = "forecast", *, missing: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Outcomes and forecasts of equal length, checked and converted to float64."""
+        y, h = self.outcomes(outcomes, missing=missing), self.forecasts(forecast, name)
+        same_length(h, y.size, name)
+        return y, h
+
     def forecasts(self, values: Any, name: str) -> np.ndarray:
         """Check forecasts and convert them to float64; errors name the column `name`."""
-        if self.parts:
-            return self._many(values, name)
+        parts = self.parts
+        if not parts:
+            return self._column(values, name)
+        given = np.asarray(values)
+        if given.ndim != 2 or given.shape[1] != len(parts):
+            wanted = f"{len(parts)} numbers in each row ({', '.join(parts)})"
+            raise ValueError(f"column {name!r} must have {wanted}, got shape {given.shape}")
+        h = np.stack([self._column(given[:, k], f"{name}:{part}") for k, part in enumerate(parts)], axis=1)
+        if self.loss == "winkler":
+            _refuse(h[:, 0] > h[:, 1], h[:, 0], f"{name}:low", "is above the high end of the interval")
+        else:
+            total = h.sum(axis=1)
+            why = f"is the sum of the probabilities, which must be 1 (±{SUM:g})"
+            _refuse(np.abs(total - 1.0) > SUM + 1e-9, total, name, why)
+        return h
+
+    def _column(self, values: Any, name: str) -> np.ndarray:
+        """One number of each forecast, checked."""
         h = numbers(values, name)
         if self.loss == "poisson":
             _refuse(~((h >= 0.0) & (h < math.inf)), h, name, "is not the mean of counts: it must be at least 0")
@@ -220,30 +244,6 @@ class Score:
             _refuse(~np.isfinite(h), h, name, "must be finite")
         else:
             _refuse(~((h >= 0.0) & (h <= 1.0)), h, name, "is not a probability: it must lie in [0, 1]")
-        return h
-
-    def _many(self, values: Any, name: str) -> np.ndarray:
-        """Forecasts of several numbers each: the probabilities of classes, or the ends of an interval."""
-        given, parts = np.asarray(values), self.parts
-        if given.ndim != 2 or given.shape[1] != len(parts):
-            wanted = f"{len(parts)} numbers in each row ({', '.join(parts)})"
-            raise ValueError(f"column {name!r} must have {wanted}, got shape {given.shape}")
-        h = np.stack([numbers(given[:, k], f"{name}:{part}") for k, part in enumerate(parts)], axis=1)
-        if self.loss == "winkler":
-            for k, part in enumerate(parts):
-                _refuse(~np.isfinite(h[:, k]), h[:, k], f"{name}:{part}", "must be finite")
-            _refuse(h[:, 0] > h[:, 1], h[:, 0], f"{name}:low", "is above the high end of the interval")
-            return h
-        for k, part in enumerate(parts):
-            bad = ~((h[:, k] >= 0.0) & (h[:, k] <= 1.0))
-            _refuse(bad, h[:, k], f"{name}:{part}", "is not a probability: it must lie in [0, 1]")
-        total = h.sum(axis=1)
-        _refuse(
-            np.abs(total - 1.0) > SUM + 1e-9,
-            total,
-            name,
-            f"is the sum of the probabilities, which must be 1 (±{SUM:g})",
-        )
         return h
 
     def rounds(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
@@ -408,9 +408,7 @@ def losses(outcomes: Any, forecast: Any, loss: str = "square", **declared: Any) 
     array([25.,  2.])
     """
     score = Score(loss, **declared)
-    y, h = score.outcomes(outcomes), score.forecasts(forecast, "forecast")
-    same_length(h, y.size, "forecast")
-    return score.rounds(y, h)
+    return score.rounds(*score.taken(outcomes, forecast))
 
 
 def mean_loss(outcomes: Any, forecast: Any, weight: Any = None, loss: str = "square", **declared: Any) -> float:

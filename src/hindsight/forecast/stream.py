@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..kernels.compiler import inlined, kernel
+from ..validation import whole
 from .mixtures import ORDERS, Side
 from .scores import Score, columns, same_length, weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 GROWTH = 1.02  # from one point of the path to the next, once there are a hundred
 ROUNDING = 1e-15  # a range that is smaller than this part of the losses is their rounding error, and taken for 0
@@ -175,6 +176,8 @@ class Scores:
         Names of the forecasters.
     loss : str, default "square"
         As in `Score`.
+    lag : int, default 1
+        How many rounds before its outcome a forecast was fixed, see `LaggedScores`; 1 is the next round.
     **declared
         `bounds`, `quantile`, `coverage` or `classes`, as in `Score`.
 
@@ -204,7 +207,7 @@ class Scores:
     {'A': 0.145, 'B': 0.25}
     """
 
-    def __init__(self, names: Sequence[str], loss: str = "square", **declared: Any) -> None:
+    def __init__(self, names: Sequence[str], loss: str = "square", *, lag: int = 1, **declared: Any) -> None:
         self.names = [str(name) for name in names]
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"names must be at least one, and all different; got {self.names}")
@@ -218,7 +221,8 @@ class Scores:
         self.unbounded = np.zeros(len(self.pairs), bool)
         self.broken = ""
         self.sums = np.zeros((2, 1 + k + SUMS * len(self.pairs)))
-        self.lag, self.known = 1, np.zeros((0, 1 + len(self.pairs)))
+        self.lag = whole("lag", lag)
+        self.known = np.zeros((lag if lag > 1 else 0, 1 + len(self.pairs)))
         self.reach, self.first = np.zeros((len(self.pairs), 2)), np.zeros(len(self.pairs))
         self.points: list[Totals] = []
         self.waiting: dict[Any, Waiting] = {}
@@ -247,12 +251,8 @@ class Scores:
         late = np.isnan(y)
         waiting = self._late(np.flatnonzero(late & (c > 0.0)), made, c, ids) if late.any() else {}
         place = np.flatnonzero((c > 0.0) & ~late)
-        where = [f"row {self.rows + t}" for t in self._first_outside(y, place)]
-        rows = self.rows + place
-        if place.size < y.size:
-            self._play(rows, y[place], [h[place] for h in made], c[place], where)
-        else:
-            self._play(rows, y, made, c, where)
+        rows, some = self.rows + place, slice(None) if place.size == y.size else place
+        self._play(rows, y[some], [h[some] for h in made], c[some], lambda t: f"row {rows[t]}")
         self.waiting |= waiting
         self.rows += y.size
         return self
@@ -286,11 +286,10 @@ class Scores:
         if lost:
             raise ValueError(f"no row with the id {lost[0]!r} waits for its outcome")
         found = [self.waiting[key] for key in keys]
-        where = [f"id {keys[t]!r}" for t in self._first_outside(y, np.arange(y.size))]
         made = [np.array([row.forecasts[k] for row in found]) for k in range(len(self.names))]
         if found:
-            rows = np.array([row.row for row in found])
-            self._play(rows, y, made, np.array([row.weight for row in found]), where)
+            rows, c = np.array([row.row for row in found]), np.array([row.weight for row in found])
+            self._play(rows, y, made, c, lambda t: f"id {keys[t]!r}")
         for key in keys:
             del self.waiting[key]
         return self
@@ -315,18 +314,14 @@ class Scores:
         made_rows = [Waiting(self.rows + t, ids is not None, said, float(c[t])) for t, said in each]
         return dict(zip(keys, made_rows, strict=True))
 
-    def _first_outside(self, y: np.ndarray, place: np.ndarray) -> list[int]:
-        """The first of these rows whose outcome lies outside the declared bounds, if there is one."""
-        outside = self.score.outside(y[place])
-        return [int(place[outside.argmax()])] if outside.any() else []
-
-    def _play(self, rows: np.ndarray, y: np.ndarray, made: list[np.ndarray], c: np.ndarray, broken: list[str]) -> None:
-        """Add the rounds of some rows to the sums."""
+    def _play(
+        self, rows: np.ndarray, y: np.ndarray, made: list[np.ndarray], c: np.ndarray, name: Callable[[int], str]
+    ) -> None:
+        """Add the rounds of some rows to the sums; `name` gives the place of a row in words."""
         outside = self.score.outside(y)
         if outside.any() and not self.broken:
-            low, high = self.score.bounds or (math.nan, math.nan)
-            value = float(y[outside.argmax()])
-            self.broken = f"{broken[0]}, column 'outcome': {value!r} lies outside the declared [{low}, {high}]"
+            (low, high), t = self.score.bounds or (math.nan, math.nan), int(outside.argmax())
+            self.broken = f"{name(t)}, column 'outcome': {float(y[t])!r} lies outside the declared [{low}, {high}]"
         for p, (i, j) in enumerate(self.pairs):
             self.identical[p] &= np.array_equal(made[i], made[j])
         self.weighted |= bool((c != 1.0).any())
@@ -341,8 +336,7 @@ class Scores:
             self.infinite += np.isinf(each).sum(axis=0)
         a = 0
         while a < c.size:
-            last = self.points[-1].rounds if self.points else 0
-            mark = last + 1 if last < 100 else math.ceil(last * GROWTH)
+            mark = next_point(self.points[-1].rounds if self.points else 0)
             b = min(c.size, a + mark - self.rounds)
             rounds = (each[a:b], corners[a:b], c[a:b], stream[a:b])
             tally(*rounds, self.sums, self.known, self.reach, self.first, self.unbounded)
@@ -400,6 +394,11 @@ class Scores:
         }
 
 
+def next_point(last: int) -> int:
+    """The number of rounds at the next point of a path: 1, 2, 3, ..., with increasing steps later."""
+    return last + 1 if last < 100 else math.ceil(last * GROWTH)
+
+
 def _units(here: np.ndarray, there: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The factors that convert sums and reaches in units of `there` to the common unit, and that unit."""
     unit = np.where(here > 0.0, here, there)
@@ -434,21 +433,6 @@ class LaggedScores(Scores):
 
     Parameters
     ----------
-    names, loss, **declared
+    names, loss, lag, **declared
         As in `Scores`.
-    lag : int, default 1
-        How many rounds ahead forecasts were made; 1 is the next round.
     """
-
-    def __init__(self, names: Sequence[str], loss: str = "square", *, lag: int = 1, **declared: Any) -> None:
-        super().__init__(names, loss, **declared)
-        self.lag = whole_lag(lag)
-        if lag > 1:
-            self.known = np.zeros((lag, 1 + len(self.pairs)))
-
-
-def whole_lag(lag: Any) -> int:
-    """A number of rounds ahead, checked."""
-    if not isinstance(lag, (int, np.integer)) or isinstance(lag, bool) or lag < 1:
-        raise ValueError(f"lag must be a whole number, at least 1; got {lag!r}")
-    return int(lag)
