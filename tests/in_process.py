@@ -1,6 +1,7 @@
 """An engine in this process that works as so many workers would, and counts what they would send."""
 
 import math
+from collections import Counter
 
 import numpy as np
 
@@ -29,8 +30,8 @@ class InProcess(Engine):
     >>> engine = InProcess(3)
     >>> engine.blocks = [None] * 7
     >>> engine.place([8] * 7)
-    >>> engine.groups, engine.leaders()
-    ([[0, 1, 2], [3, 4], [5, 6]], [0, 1, 2])
+    >>> engine.groups, engine.used
+    ([[0, 1, 2], [3, 4], [5, 6]], 3)
     """
 
     DRIVER = -1
@@ -46,8 +47,18 @@ class InProcess(Engine):
     def slots_of_blocks(self):
         return [k * self.slots // len(self.blocks) for k in range(len(self.blocks))]
 
-    def submit(self, work, *args, group):
-        slot = self.homes[group]
+    def map(self, works):
+        self.groups = [[k] for k in range(len(works))]
+        return [self._work(k * self.slots // len(works), work, args) for k, (work, args) in enumerate(works)]
+
+    def submit(self, work, *args):
+        held = Counter()
+        for handle in (one for arg in args for one in (arg if isinstance(arg, list) else [arg])):
+            if isinstance(handle, Handle):
+                held[handle.slot] += size_of(handle.value)
+        return self._work(max(held, key=held.get), work, args)  # as Dask: where most of what it needs is
+
+    def _work(self, slot, work, args):
         self._count(sum(size_of(arg) for arg in args if not holds_handles(arg)), slot)
         return Handle(work(*[self._bring(arg, slot) for arg in args]), slot)
 

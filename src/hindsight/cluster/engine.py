@@ -122,16 +122,16 @@ class Engine:
         The future of each block, in the order of the partitions.
     groups : list of list of int
         Partitions that are processed together in one slot, ascending.
-    homes : list of int
-        The slot of each group.
     slots : int
         The number of groups that are processed at the same time.
+    used : int
+        The number of slots that have groups.
     """
 
     def __init__(self, client: Any = None, retries: int = 3) -> None:
         self.blocks: list[Any] = []
         self.groups: list[list[int]] = []
-        self.homes: list[int] = []
+        self.used = 0
         self.sizes: list[int] = []
         self.where: list[str] = []  # the worker of each block
         self._connect(client, retries)
@@ -191,8 +191,8 @@ class Engine:
 
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of blocks with these sizes: one per slot, or several if a slot has too little memory."""
-        self.sizes, self.groups, self.homes = list(sizes), [], []
         slots = self.slots_of_blocks()
+        self.sizes, self.groups, self.used = list(sizes), [], len(set(slots))
         for slot in range(self.slots):
             mine = [k for k, own in enumerate(slots) if own == slot]
             room = self.room(sum(sizes[k] for k in mine))
@@ -200,7 +200,6 @@ class Engine:
             for k in mine:
                 if k == mine[0] or held + sizes[k] > room:
                     self.groups.append([])
-                    self.homes.append(slot)
                     held = 0.0
                 self.groups[-1].append(k)
                 held += sizes[k]
@@ -218,18 +217,14 @@ class Engine:
         if self.where and time.monotonic() - self.checked > CHECKED and self._where() != self.where:
             self.place(self.sizes)
 
-    def leaders(self) -> list[int]:
-        """Return the first group of every slot that has groups."""
-        return [j for j, slot in enumerate(self.homes) if slot not in self.homes[:j]]
-
-    def held(self, group: int) -> list[Any]:
-        """Return the futures of the blocks of a group."""
-        return [self.blocks[k] for k in self.groups[group]]
+    def held(self) -> list[list[Any]]:
+        """Return the futures of the blocks of each group."""
+        return [[self.blocks[k] for k in group] for group in self.groups]
 
     # ------------------------------------------------------------ work
 
-    def submit(self, work: Callable[..., Any], *args: Any, group: int) -> Any:
-        """Return the future of `work` in the slot of a group; arguments may be futures, or lists of them."""
+    def submit(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Return the future of `work`; arguments may be futures, or lists of them."""
         # Not restricted to a worker: Dask works where the blocks are, and tasks that are bound to an address, however
         # loosely, wait for ever if all workers are gone at once and others come.
         key = f"{work.__name__.strip('_')}-{uuid.uuid4().hex}"  # the dashboard groups tasks by its first part
@@ -257,9 +252,8 @@ class Engine:
 
     def map(self, works: Sequence[tuple[Callable[..., Any], tuple[Any, ...]]]) -> list[Any]:
         """Return futures of these functions applied to their arguments, one per partition."""
-        count = len(works)
-        self.groups, self.homes = [[k] for k in range(count)], [k * self.slots // count for k in range(count)]
-        return [self.submit(work, *args, group=k) for k, (work, args) in enumerate(works)]
+        self.groups = [[k] for k in range(len(works))]
+        return [self.submit(work, *args) for work, args in works]
 
     def each(self, work: Callable[..., Any], *shared: Any) -> list[Any]:
         """Return work(block, *shared) for every block, in order."""
@@ -269,26 +263,21 @@ class Engine:
     def reduce(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(block, *shared) over all blocks, in the fixed order of the tree."""
         self.refresh()
-        return self.finish(
-            [
-                self.submit(on_group, group, len(self.blocks), add, self.held(j), work, *shared, group=j)
-                for j, group in enumerate(self.groups)
-            ],
-            add,
-        )
+        return self.over_groups(on_group, add, work, *shared)
 
-    def finish(self, parts: Sequence[Any], add: Callable[[Any, Any], Any] = np.add) -> Any:
-        """Return the sum over all partitions from futures of the groups' remaining nodes."""
+    def over_groups(self, on_group: Callable[..., Nodes], add: Callable[[Any, Any], Any], *shared: Any) -> Any:
+        """Return the sum over all partitions of the nodes that ``on_group(places, count, add, blocks, *shared)`` gives.
+
+        `count` is the number of all partitions, and `places` are those of the blocks of a group.
+        """
+        count, groups = len(self.blocks), zip(self.groups, self.held(), strict=True)
+        parts = [self.submit(on_group, places, count, add, blocks, *shared) for places, blocks in groups]
         nodes = {key: value for part in self.gather(parts) for key, value in part.items()}
-        return root(nodes, len(self.blocks), add)
+        return root(nodes, count, add)
 
     def change(self, work: Callable[..., Block], *each: Sequence[Any]) -> None:
         """Replace every block by work(block, ...), with separate further arguments for each block."""
-        home = {k: j for j, group in enumerate(self.groups) for k in group}
-        self.blocks = [
-            self.submit(work, block, *(values[k] for values in each), group=home[k])
-            for k, block in enumerate(self.blocks)
-        ]
+        self.blocks = [self.submit(work, *args) for args in zip(self.blocks, *each, strict=True)]
 
 
 @contextmanager

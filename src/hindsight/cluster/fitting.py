@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -27,7 +28,7 @@ from .rounds import ClusterProblem
 from .rows import RunTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..certificates.certificate import Certificate, Certificates
     from .rows import ClusterRows
@@ -110,14 +111,20 @@ def fit(
         settings = {k: v if isinstance(v, plain) else repr(v) for k, v in given.items()}
         settings |= {"model": type(model).__name__, "checksums": rows.engine.each(checksum_of)}
     kept = Checkpoints(checkpoint, every, settings, resume)
+    with begun(model, rows):
+        work(model, rows, notify or (lambda t, loss: None), kept)
+    return model
+
+
+@contextmanager
+def begun(model: Any, rows: ClusterRows) -> Iterator[None]:
+    """Begin a fit of an estimator to these rows; if the fit fails, the estimator is unchanged."""
     with model._all_or_nothing():
-        for name in [name for name in vars(model) if name.endswith("_")]:
-            delattr(model, name)
+        model._forget_fit()
         model.n_features_in_ = rows.features
         if rows.named:
             model.feature_names_in_ = np.array(rows.names, object)
-        work(model, rows, notify or (lambda t, loss: None), kept)
-    return model
+        yield
 
 
 def work_for(model: Any) -> Callable[..., None]:

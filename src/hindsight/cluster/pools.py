@@ -60,14 +60,9 @@ def split(points: Points, cuts: Floats) -> list[Points]:
 
 def pool_range(pieces: Sequence[Points]) -> Pools | None:
     """Return the pools of one range from the points of each partition in it; None without any."""
-    z, y, w = joined_points(pieces)
-    return fit_pools(z, y, w, 1.0, np.inf, values=False)[1] if z.size else None
-
-
-def joined_points(pieces: Sequence[Points]) -> Points:
-    """Return the points of all pieces."""
     z, y = (np.concatenate([piece[k] for piece in pieces]) for k in (0, 1))
-    return z, y, joined_weights([piece[2] for piece in pieces], [piece[0].size for piece in pieces])
+    w = joined_weights([piece[2] for piece in pieces], [piece[0].size for piece in pieces])
+    return fit_pools(z, y, w, 1.0, np.inf, values=False)[1] if z.size else None
 
 
 def merge_pools(ranges: Sequence[Pools | None]) -> Pools:

@@ -32,11 +32,10 @@ SAMPLED = 4096  # rows from all partitions that the driver holds, to split margi
 class Shape:
     """What the driver knows about a block.
 
-    These are its number, its rows and bytes, its features, the first LABELS + 1 of its labels, and the smallest and
-    largest target of rows with positive weight.
+    These are its rows and bytes, its features, the first LABELS + 1 of its labels, and the smallest and largest target
+    of rows with positive weight.
     """
 
-    number: int
     rows: int
     names: list[str]
     space: list[int] | None
@@ -56,10 +55,8 @@ def shape_of(block: Block) -> Shape:
     found = np.unique(y)[: LABELS + 1]
     counted = y if block.weight is None else y[block.weight > 0.0]
     ends = (np.nan, np.nan) if text else (float(counted.min(initial=np.inf)), float(counted.max(initial=-np.inf)))
-    return Shape(
-        block.origin.number, len(y), block.names, block.space, block.sparse, block.weight is not None, text, found,
-        *ends, block.__sizeof__(), block.counts,
-    )  # fmt: skip
+    weighted, size = block.weight is not None, block.__sizeof__()
+    return Shape(len(y), block.names, block.space, block.sparse, weighted, text, found, *ends, size, block.counts)
 
 
 def on_data(block: Block, view: View, work: Callable[..., Any], *shared: Any) -> Any:

@@ -52,7 +52,7 @@ from ..online.parts import LOSSES
 from ..online.run import Run, play
 from ..validation import whole
 from .engine import root
-from .fitting import views_of
+from .fitting import begun, views_of
 from .rows import RunTable
 
 if TYPE_CHECKING:
@@ -109,31 +109,24 @@ def shard_run(block: Block, learner: Learner, view: View, start: Floats | None, 
     return run
 
 
-def play_shard(
-    block: Block, learner: Learner, view: View, start: Floats | None, average: str | None
-) -> tuple[Floats, Floats, Floats | None, Facts]:
-    """Play the rows of a block once; returns its start, final weights, mean iterate and facts."""
-    run = shard_run(block, learner, view, start, average is not None)
-    return run.first, run.weights, run.mean(average) if average is not None else None, run.facts
-
-
 def play_epochs(
     learner: Learner, rows: ClusterRows, view: View, epochs: int, start: Floats | None = None,
     average: str | None = None, notify: Callable[[int, float], None] | None = None,
 ) -> Epochs:  # fmt: skip
     """Play `epochs` epochs of a learner on all shards."""
     RunTable(rows, view)  # which checks them
-    w, means, starts, played = start, None, list[Any](), list[list[Facts]]()
+    w, starts, played, runs = start, list[Any](), list[list[Facts]](), list[Run]()
     for epoch in range(1, epochs + 1):
-        firsts, weights, means, facts = zip(*rows.engine.each(play_shard, learner, view, w, average), strict=True)
-        starts.append(firsts[0])
-        w = _mean(weights)
-        played.append(list(facts))
+        runs = rows.engine.each(shard_run, learner, view, w, average is not None)
+        starts.append(runs[0].first)
+        w = _mean([run.weights for run in runs])
+        played.append([run.facts for run in runs])
         if notify is not None:
-            notify(epoch, sum(facts, Facts()).mean_loss)
+            notify(epoch, sum(played[-1], Facts()).mean_loss)
     assert w is not None
+    averaged = None if average is None else _mean([run.mean(average) for run in runs])
     by_shard, by_epoch = ([sum(some, Facts()) for some in each] for each in (zip(*played, strict=True), played))
-    return Epochs(learner, view, starts, w, None if average is None else _mean(means), by_shard, by_epoch)
+    return Epochs(learner, view, starts, w, averaged, by_shard, by_epoch)
 
 
 def _mean(values: Any) -> Floats:
@@ -174,11 +167,7 @@ def mix(
         raise ValueError("every shard plays at the same constant rate: give neither rates nor power")
     if learner.geometry.name == "panel":
         raise ValueError("a panel has no weights to be averaged: choose one learner")
-    with model._all_or_nothing():
-        model._forget_fit()
-        model.n_features_in_ = rows.features
-        if rows.named:
-            model.feature_names_in_ = np.array(rows.names, object)
+    with begun(model, rows):
         views, runs, played = views_of(model, rows, learner.targets), list[Run](), list[Epochs]()
         starts = [None] * len(views) if model.start is None else list(np.atleast_2d(np.asarray(model.start, float)))
         for view, start in zip(views, starts, strict=True):
