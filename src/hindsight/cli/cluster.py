@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,18 +116,12 @@ def read_rows(rows: RowOptions, results: ResultOptions, client: Any, labels: boo
     return found
 
 
-class Rounds:
-    """Prints the loss after 1, 2, 4, ... rounds."""
-
-    def __init__(self, unit: str, quiet: bool) -> None:
-        self.unit, self.quiet, self.last = unit, quiet, 0
-
-    def __call__(self, t: int, loss: float) -> None:
-        if not self.quiet and t & (t - 1) == 0:
-            if t == 1:
-                print_error_line(f"{self.unit:>12} {'mean loss':>12}")
-            print_error_line(f"{t:>12,} {brief(loss):>12}")
-        self.last = t
+def print_round(unit: str, quiet: bool, t: int, loss: float) -> None:
+    """Print the loss after 1, 2, 4, ... rounds."""
+    if not quiet and t & (t - 1) == 0:
+        if t == 1:
+            print_error_line(f"{unit:>12} {'mean loss':>12}")
+        print_error_line(f"{t:>12,} {brief(loss):>12}")
 
 
 # ---------------------------------------------------------------- as one machine
@@ -159,7 +154,7 @@ def learn_exactly(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
 
     numbers = learner.learner in ("least-squares", "glm-tron-batch")
     read = read_rows(rows, results, client, False if numbers else None)
-    note = Rounds("round", results.quiet)
+    note = partial(print_round, "round", results.quiet)
     model = fit(estimator(learner, read), read, notify=note, checkpoint=results.checkpoint, resume=results.resume)
     certificate = certify(model, read) if results.certify else None
     if results.save is not None:
@@ -195,7 +190,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     from ..cluster.shards import certify_epochs, play_epochs
     from ..rows.labels import run_count
     from ..training.plan import choose_loss, describe_learner
-    from ..training.prepare import check_labels, in_order
+    from ..training.prepare import check_labels, in_order, labels_in
     from .learn_command import told_labels
 
     learner.one_eta()
@@ -207,14 +202,15 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     read = read_rows(rows, results, client, None if classify else False)
     labels = None
     if classify:
-        labels = in_order(set(plan.labels or label_texts(read.labels())))
+        labels = in_order(set(plan.labels or labels_in(read.labels())))
         check_labels(labels)
     if not results.quiet:
         for line in (describe_learner(made), *notes, *told_labels(labels)):
             print_error_line(f"  {line}")
     count = 1 if labels is None else run_count(len(labels))
     classes, bias = None if labels is None else tuple(labels), float(learner.intercept)
-    views, note = [View(made.targets, classes, k, bias=bias) for k in range(count)], Rounds("epoch", results.quiet)
+    views = [View(made.targets, classes, k, bias=bias) for k in range(count)]
+    note = partial(print_round, "epoch", results.quiet)
     runs = [play_epochs(made, read, view, rows.passes, notify=note) for view in views]
     seconds, certificates = time.perf_counter() - began, list[Any]()
     if results.certify or results.report is not None:
@@ -227,7 +223,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
         report_shards(results.report, plan, read, runs, labels, certificates, seconds)
     if results.save is not None:
         model_of(plan, read, runs, labels, certificate).save(results.save)
-    facts = [sum(run.facts[1:], run.facts[0]) for run in runs]
+    facts = [run.total for run in runs]
     out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.learner}
     out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts], "labels": labels}
     out["weights"] = [dict(zip(read.names, run.mixed[: read.features].tolist(), strict=True)) for run in runs]
@@ -243,27 +239,18 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     return print_result(out, lines, certificate if results.certify else None, results)
 
 
-def label_texts(labels: np.ndarray) -> list[str]:
-    """Labels as text, numbers in their shortest form."""
-    from ..sources import label_text
-
-    found: list[str] = (label_text(labels) if labels.dtype.kind == "f" else labels).tolist()
-    return found
-
-
 def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
     """The model of the averaged weights, which stores how the files were read."""
-    from ..online.run import Run
     from ..rows.labels import type_of_texts
     from ..training.model import Model
 
     reading = {name: value for name, value in read.reading.items() if name not in ("labels", "scan")}
     made_by = {"kind": "sparse" if read.sparse else "dense", "source": reading, "scale": read.scale}
-    mixed = [Run(run.learner, read.features, intercept=bool(run.view.bias), start=run.mixed) for run in runs]
     preparation = made_by | {"state": read.state()}
     if labels is not None:
         assert read.table is not None
         preparation["labels"] = read.table.source.label_type or type_of_texts(labels)
+    mixed = [run.at_mixed() for run in runs]
     return Model(mixed, read.names, labels, None, plan.settings(), preparation, None, certificate)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from ..certificates.best.constant import best_constant
 from ..kernels.facts import NAMES
 from ..kernels.losses import Square
-from ..online.run import Run
 from ..reports.writing import write_report
 from ..rows.labels import chosen_codes, encode_labels
 from ..sources import label_text
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certificate import Certificate
     from ..kernels.floats import Floats
+    from ..online.run import Run
     from ..training.plan import Plan
     from .blocks import Block
     from .rows import ClusterRows
@@ -97,7 +97,7 @@ def report_shards(
         constant = np.array([sum(facts.weight for facts in runs[0].epochs), 0.0, squares])
     else:
         constant = np.asarray(np.sum(masses, axis=0) * epochs)
-    played = [mixed_run(run, rows.features) for run in runs]
+    played = [mixed_run(run) for run in runs]
     state = TrainingState(plan, [played], labels, rows.scale, rows.state(), [wrong], constant)
     curves = Recording.of(state)
     for sample in samples:
@@ -115,10 +115,9 @@ def report_shards(
     write_report(path, state, curves, [list(certificates)] if certificates else [], seconds=seconds, notes=notes)
 
 
-def mixed_run(run: Epochs, features: int) -> Run:
+def mixed_run(run: Epochs) -> Run:
     """Return a run at the mixed weights with the facts of all shards."""
-    out = Run(run.learner, features, intercept=bool(run.view.bias), start=run.mixed)
-    facts = sum(run.facts[1:], run.facts[0])
+    out, facts = run.at_mixed(), run.total
     for name in NAMES:
         out.tally[0][name] = getattr(facts, name)
     return out

@@ -101,6 +101,16 @@ class Epochs:
     facts: list[Facts]
     epochs: list[Facts]
 
+    @property
+    def total(self) -> Facts:
+        """The facts of all shards together."""
+        return sum(self.facts, Facts())
+
+    def at_mixed(self) -> Run:
+        """Return a run without rounds that starts at the mixed weights."""
+        intercept = bool(self.view.bias)
+        return Run(self.learner, self.mixed.size - intercept, intercept=intercept, start=self.mixed)
+
 
 def shard_run(block: Block, learner: Learner, view: View, start: Floats | None, average: bool = False) -> Run:
     """Return the run of a learner over a block."""
