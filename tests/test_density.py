@@ -980,3 +980,9 @@ def test_rows_as_an_array_need_the_index_of_the_key():
     for key, keyed in (("who", Keyed(Poisson(), "who")), (2, Keyed(Poisson(), 2))):
         with pytest.raises(ValueError, match=rf"the key is {key!r}, which is not an index"):
             keyed.update(np.array([[1, 2], [3, 4]]))
+
+
+def test_equal_keys_are_one_key():
+    keyed = Keyed(Poisson(), "who").update({"who": np.array([0.0, -0.0, 1.0]), "calls": [1, 2, 3]})
+    keyed.update({"who": np.array([2.0]), "calls": [9]})
+    assert keyed.keys == [0.0, 1.0, 2.0] and [keyed.of(who).rows for who in keyed.keys] == [2, 1, 1]

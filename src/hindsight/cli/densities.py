@@ -124,8 +124,7 @@ def certificate_of(model: Any) -> Any:
     """The certificate of a density; None for keyed densities with forgetting, for which no theorem is known."""
     from ..density import Keyed
 
-    fades = isinstance(model, Keyed) and any(part.forget < 1.0 for part in model._parts)
-    return None if fades else model.certificate()
+    return None if isinstance(model, Keyed) and model.fades else model.certificate()
 
 
 def described(model: Any, certificate: Any) -> list[str]:

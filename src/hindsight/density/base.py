@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from ..storage.fields import is_array, is_count, is_finite, is_vector
 from ..storage.registry import storable, want
 from ..validation import refuse_masked
 from .online import Forgetting, forget_factor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BLOCK = 1 << 16
 FIRST = np.zeros(BLOCK, np.int32)  # the slots of rows that all go to slot 0
@@ -100,8 +103,7 @@ class Density(Forgetting):
 
     def update(self, x: Any) -> Self:
         if self.forget < 1.0:
-            self.progressive(x)
-            return self
+            return super().update(x)
         X = self._numbers(x, grow=True)
         learn(self, None, X)
         self.rows += len(X)
@@ -112,10 +114,8 @@ class Density(Forgetting):
         self._refuse(X)
         self._remember(x)
         out = np.zeros(len(X))
-        for a in range(0, len(X), BLOCK):
-            rows = X[a : a + BLOCK]
-            block = out[a : a + BLOCK]
-            kernels.play(self.part, FIRST[: len(rows)], rows, self.n, self.state, self.forget, block)
+        for at, slots in in_blocks(len(X)):
+            kernels.play(self.part, slots, X[at], self.n, self.state, self.forget, out[at])
         self.rows += len(X)
         self._paid -= float(out.sum())
         return out
@@ -242,9 +242,8 @@ class Density(Forgetting):
         if np.isnan(X).any():
             self._refuse(X)
         out = np.empty(X.shape)
-        for a in range(0, len(X), BLOCK):
-            rows = X[a : a + BLOCK]
-            kernels.terms(self.part, FIRST[: len(rows)], rows, self.n, self.state, out[a : a + BLOCK])
+        for at, slots in in_blocks(len(X)):
+            kernels.terms(self.part, slots, X[at], self.n, self.state, out[at])
         return out
 
     def logp(self, x: Any) -> np.ndarray:
@@ -269,6 +268,13 @@ class Density(Forgetting):
         return f"<{self.name}, {self.rows:,} rows>"
 
 
+def in_blocks(rows: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """The blocks of so many rows, each with the slots of rows that all go to slot 0."""
+    for a in range(0, rows, BLOCK):
+        b = min(rows, a + BLOCK)
+        yield slice(a, b), FIRST[: b - a]
+
+
 def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
     """Learn rows, each in its slot (None: all in slot 0); on an error nothing is learnt.
 
@@ -278,9 +284,8 @@ def learn(density: Density, slots: np.ndarray | None, X: np.ndarray) -> None:
         density._refuse(X)
     n, state = density.n, density.state
     kept = n.copy(), state.copy()
-    for a in range(0, len(X), BLOCK):
-        rows = X[a : a + BLOCK]
-        kernels.absorb(density.part, FIRST[: len(rows)] if slots is None else slots[a : a + BLOCK], rows, n, state)
+    for at, first in in_blocks(len(X)):
+        kernels.absorb(density.part, first if slots is None else slots[at], X[at], n, state)
     if not np.isfinite(state).all():
         n[:], state[:] = kept
         density._refuse(X)
@@ -333,6 +338,11 @@ def parsed(x: np.ndarray) -> np.ndarray:
 def positive(name: str, value: Any, columns: int | None = None) -> np.ndarray:
     """A hyperparameter above 0, one for all columns or one per column."""
     return finite(name, value, columns, low=0.0)
+
+
+def prior_above_0(columns: int, **given: Any) -> np.ndarray:
+    """A prior of hyperparameters above 0: one row for each of them, one column for each column."""
+    return np.array([np.broadcast_to(positive(name, value, columns), columns) for name, value in given.items()])
 
 
 def finite(name: str, value: Any, columns: int | None = None, low: float = -math.inf) -> np.ndarray:

@@ -14,7 +14,7 @@ from ..errors import RowError
 from ..kernels import densities as kernels
 from ..storage.fields import check_places, is_finite, is_vector
 from ..storage.registry import want
-from .base import Density, check_statistics, finite, positive
+from .base import Density, check_statistics, finite, positive, prior_above_0
 from .online import storable_density
 
 if TYPE_CHECKING:
@@ -286,8 +286,7 @@ class Poisson(Density):
     name, unit = "poisson", COUNT
 
     def __init__(self, a: Any = 0.5, b: Any = 0.01, *, columns: int = 1, forget: float = 1.0) -> None:
-        prior = np.stack([np.broadcast_to(positive(k, v, columns), columns) for k, v in (("a", a), ("b", b))])
-        super().__init__(kernels.Rate(np.ascontiguousarray(prior)), 2, forget)
+        super().__init__(kernels.Rate(prior_above_0(columns, a=a, b=b)), 2, forget)
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 
 from ..kernels import densities as kernels
-from .base import Density, check_statistics, positive
+from .base import Density, check_statistics, prior_above_0
 from .online import storable_density
 
 
@@ -41,9 +41,8 @@ class Gamma(Density):
     def __init__(
         self, shape: float = 2.0, a: Any = 0.5, b: Any = 0.01, *, columns: int = 1, forget: float = 1.0
     ) -> None:
-        given = (("a", a), ("b", b), ("shape", shape))
-        prior = np.stack([np.broadcast_to(positive(k, v, columns), columns) for k, v in given])
-        super().__init__(kernels.Waiting(np.ascontiguousarray(prior)), 2, forget)
+        prior = prior_above_0(columns, a=a, b=b, shape=shape)
+        super().__init__(kernels.Waiting(prior), 2, forget)
         if (prior[2] == 1.0).all():
             self.unit = "a duration (a finite number, at least 0)"
 

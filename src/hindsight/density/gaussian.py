@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from typing import Any, Self
 
@@ -80,8 +79,8 @@ class Gaussian(Density):
     ) -> None:
         m = finite("mean", mean, columns)
         s, k, v = (positive(name, x, columns) for name, x in (("scale", scale), ("strength", strength), ("dof", dof)))
-        prior = np.stack([np.broadcast_to(x, columns) for x in (m, k, 0.5 * v, 0.5 * v * s * s)])
-        super().__init__(kernels.Normal(np.ascontiguousarray(prior)), 3, forget)
+        prior = np.array([np.broadcast_to(x, columns) for x in (m, k, 0.5 * v, 0.5 * v * s * s)])
+        super().__init__(kernels.Normal(prior), 3, forget)
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -282,10 +281,6 @@ class FullGaussian(Forgetting):
             raise RowError(row, f", column {column}: value {value} is not {Gaussian.unit}")
         return X
 
-    def update(self, x: Any) -> Self:
-        self.progressive(x)
-        return self
-
     def progressive(self, x: Any) -> np.ndarray:
         X, out = self._numbers(x), np.empty(len(x))
         kept = self.n.copy(), self._mean.copy(), self._scatter.copy(), self._factor.copy()
@@ -350,9 +345,6 @@ class FullGaussian(Forgetting):
 
     def _settings(self) -> tuple[Any, ...]:
         return self._prior_mean, self._psi, self._kappa, self._nu, self.forget
-
-    def copy(self) -> Self:
-        return copy.deepcopy(self)
 
     def fresh(self) -> Self:
         new = self.copy()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import OrderedDict
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -138,6 +139,11 @@ class Keyed(OnlineDensity):
     def names(self) -> list[str]:
         """Names of the columns without the key."""
         return self.inner.names if isinstance(self.inner, Product) else [self.inner.name]
+
+    @property
+    def fades(self) -> bool:
+        """Whether old rows of a key are forgotten."""
+        return any(part.forget < 1.0 for part in self._parts)
 
     def _resize(self, slots: int) -> None:
         slots = min(slots, self.capacity + 1)
@@ -290,9 +296,8 @@ class Keyed(OnlineDensity):
     # ---- learning and predicting
 
     def update(self, x: Any) -> Self:
-        if any(part.forget < 1.0 for part in self._parts):
-            self.progressive(x)
-            return self
+        if self.fades:
+            return super().update(x)
         for a, b, slots, blocks in self._blocks(x, create=True):
             for part, block in zip(self._parts, blocks, strict=True):
                 kernels.absorb(part.part, slots, block[a:b], part.n, part.state)
@@ -359,7 +364,7 @@ class Keyed(OnlineDensity):
 
     def __add__(self, other: Self) -> Self:
         """Merge two keyed densities, key by key, as if the rows of other had come after the rows of this one."""
-        if self.spill is not None or other.spill is not None or any(p.forget < 1.0 for p in self._parts):
+        if self.spill is not None or other.spill is not None or self.fades:
             raise ValueError("keyed densities add up only where none spills to a file and nothing fades")
         alike = self.key == other.key and self.names == other.names
         if not alike or not all(a._alike(b) for a, b in zip(self._parts, other._parts, strict=True)):
@@ -412,13 +417,13 @@ class Keyed(OnlineDensity):
     @property
     def loss(self) -> float:
         """Cumulative log loss in nats, each row given its key: the sum over keys and columns."""
-        if any(part.forget < 1.0 for part in self._parts):
+        if self.fades:
             return self._paid
         return math.fsum(part._marginal() for each in self._everywhere() for part in each)
 
     def certificate(self) -> DensityCertificate:
         """Certify the regret against the best fixed distribution of each key; bounds of keys and columns add."""
-        if any(part.forget < 1.0 for part in self._parts):
+        if self.fades:
             raise ValueError("where old rows fade, a keyed density keeps no rival: only its loss is known")
         sums = np.zeros((3, len(self._parts)))
         for each in self._everywhere():
@@ -464,13 +469,14 @@ def encode(keys: np.ndarray) -> tuple[np.ndarray, list[Any]]:
     """The index of each key among the distinct ones, and the distinct keys in order of appearance."""
     import pyarrow as pa
 
-    try:
+    with suppress(pa.ArrowException):  # of keys of several kinds
         found = pa.array(keys).dictionary_encode()
-    except pa.ArrowException:  # keys of several kinds
-        kinds: dict[Any, int] = {}
-        codes = [kinds.setdefault(key, len(kinds)) for key in keys.tolist()]
-        return np.array(codes, np.int32), list(kinds)
-    return found.indices.to_numpy(), found.dictionary.to_pylist()
+        distinct = found.dictionary.to_pylist()
+        if len(set(distinct)) == len(distinct):  # 0.0 and -0.0 are equal, but not to Arrow
+            return found.indices.to_numpy(), distinct
+    kinds: dict[Any, int] = {}
+    codes = [kinds.setdefault(key, len(kinds)) for key in keys.tolist()]
+    return np.array(codes, np.int32), list(kinds)
 
 
 storable(Keyed, omit=("spill",), file="density")  # no path of a file is ever opened

@@ -215,10 +215,6 @@ class NGram(OnlineDensity):
             self._after.setdefault(history[k:], Counter())[word] += 1
             self._total[history[k:]] += 1
 
-    def update(self, x: Any) -> Self:
-        self.progressive(x)
-        return self
-
     def progressive(self, x: Any) -> np.ndarray:
         out = []
         for sentence in list(self._sentences(x)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from typing import Any, Protocol, Self, TypeVar
 
@@ -51,7 +52,8 @@ class OnlineDensity:
         RowError
             If a value is outside the support of the density. Then nothing is learnt.
         """
-        raise NotImplementedError
+        self.progressive(x)
+        return self
 
     def progressive(self, x: Any) -> np.ndarray:
         """Predict each row, then learn it.
@@ -102,7 +104,7 @@ class OnlineDensity:
 
     def copy(self) -> Self:
         """A copy that learns independently."""
-        raise NotImplementedError
+        return copy.deepcopy(self)
 
     def fresh(self) -> Self:
         """A density with the same settings and prior, and no rows."""

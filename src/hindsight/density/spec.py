@@ -17,6 +17,16 @@ FAMILIES = (
     "gaussian (several columns a+b: with their covariance), categorical or categorical(k) or categorical(x|y|z), "
     "bernoulli, poisson, exponential, gamma(shape), histogram(low|high|bins), ngram(order)"
 )
+# The densities of one column that take numbers, and how few and how many of them.
+KINDS: dict[str, tuple[Any, int, int]] = {
+    "gaussian": (Gaussian, 0, 0),
+    "bernoulli": (Bernoulli, 0, 0),
+    "poisson": (Poisson, 0, 0),
+    "exponential": (Exponential, 0, 0),
+    "gamma": (Gamma, 0, 1),
+    "histogram": (Histogram, 2, 3),
+    "ngram": (NGram, 0, 1),
+}
 ITEM = re.compile(r"\s*([^:,]+?)\s*:\s*([a-z]+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
 
 
@@ -73,29 +83,20 @@ def make(names: str, family: str, inside: str | None, columns: int, forget: floa
         if len(args) == 1 and args[0].isdigit():
             return Categorical(int(args[0]), forget=forget)
         return Categorical(args or None, forget=forget)
-    if family == "ngram":
-        if forget < 1.0:
-            raise ValueError(f"--columns: {names}: n-grams do not fade, so --forget must be 1")
-        order = numbers(names, family, args, (0, 1))
-        return NGram(int(order[0])) if order else NGram()
-    if family == "histogram":
-        low, high, *bins = numbers(names, family, args, (2, 3))
-        return Histogram(low, high, int(bins[0]) if bins else 20, forget=forget)
-    simple: dict[str, Any] = {
-        "gaussian": Gaussian,
-        "bernoulli": Bernoulli,
-        "poisson": Poisson,
-        "exponential": Exponential,
-    }
-    if family == "gamma":
-        return Gamma(*numbers(names, family, args, (0, 1)), forget=forget)
-    if family not in simple:
+    if family == "ngram" and forget < 1.0:
+        raise ValueError(f"--columns: {names}: n-grams do not fade, so --forget must be 1")
+    if family not in KINDS:
         raise ValueError(f"--columns: {names}: there is no family {family!r}; there are {FAMILIES}")
-    numbers(names, family, args, (0, 0))
-    return simple[family](forget=forget)
+    kind, *counts = KINDS[family]
+    values = numbers(names, family, args, counts)
+    if family == "ngram":
+        return kind(*map(int, values))
+    if family == "histogram":
+        values[2:] = map(int, values[2:])
+    return kind(*values, forget=forget)
 
 
-def numbers(names: str, family: str, args: list[str], count: tuple[int, int]) -> list[float]:
+def numbers(names: str, family: str, args: list[str], count: list[int]) -> list[float]:
     """The numbers in parentheses, checked to be as many as the family takes."""
     try:
         values = [float(arg) for arg in args]
