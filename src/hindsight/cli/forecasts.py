@@ -160,8 +160,8 @@ def compare(how: CompareOptions) -> None:
     score, names = how.score, [shown_name(name) for name in how.names]
     options = {k: getattr(score, k) for k in ("bounds", "quantile", "coverage", "classes")}
     scores = Scores(names, score.loss, lag=how.lag, **options)
-    y, given, c, ids = read(how, how.row_id)
-    scores.update(labelled(y, score), given, c, ids)
+    y, outcomes, given, c, ids = read(how, how.row_id)
+    scores.update(outcomes, given, c, ids)
     if how.late is not None:
         bring(how, how.late, scores, y, ids)
     found = comparison(scores, alpha=how.alpha, anytime=how.anytime, by=how.by, horizon=how.horizon)
@@ -192,14 +192,13 @@ def calibrate(how: CalibrateOptions) -> None:
     choice("--band", how.band, ("consistency", "confidence", "none"))
     if score.loss == "winkler":
         raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
-    y, given, c, _ = read(how)
+    y, outcomes, given, c, _ = read(how)
     options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
     each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
     tests = None
     if not score.missing:
-        labels = labelled(y, score)
         options |= {"bounds": score.bounds, "classes": score.classes, "lag": how.lag}
-        tests = {name: calibration_test(labels, h, c, **options) for name, h in given.items()}
+        tests = {name: calibration_test(outcomes, h, c, **options) for name, h in given.items()}
     settings, banded = how.settings(), how.band != "none" and score.loss not in NUMERIC
     if how.chart is not None:
         drawn: dict[str, Any] = {"level": how.level, "resamples": how.resamples, "seed": how.seed}
@@ -216,16 +215,6 @@ def calibrate(how: CalibrateOptions) -> None:
         print(json.dumps({"file": how.source, "forecasts": found}, indent=2, ensure_ascii=False))
         return
     show_calibration(how.source, settings, each, tests, score.classes is not None)
-
-
-def labelled(y: np.ndarray, score: Score) -> Any:
-    """Outcomes in the form that `Scores` takes: `read` has turned labels into indices, and this turns them back."""
-    import numpy as np
-
-    if score.classes is None:
-        return y
-    labels = np.array([*score.parts, ""])
-    return labels[np.where(np.isnan(y), -1, y).astype(np.int64)]
 
 
 def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: Any) -> None:
@@ -249,7 +238,7 @@ def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: An
             where = f"{place_in_file(path, t)}, column {key!r}: {as_text(found[key][t].item())!r}"
             raise ValueError(f"{where} is no row of {how.source} that waits for its outcome")
         left.remove(value)
-    scores.bring(keys, labelled(late, how.score))
+    scores.bring(keys, found[how.outcome])
     places = {k: t for t, k in enumerate(range(y.size) if ids is None else np.asarray(ids).tolist())}
     y[[places[k] for k in keys.tolist()]] = late
 
@@ -272,18 +261,14 @@ def show(source: str, settings: str, found: Comparison) -> None:
     kinds = ANYTIME if found.anytime else FIXED
     when = f"at every time, tuned for {found.horizon:,g} rounds" if found.anytime else "at this number of rounds"
     print_lines(console, [f"  {settings}", f"  verdict by the interval '{kinds[found.by]}', {when}", ""])
-    grid = Grid("forecaster", box=None)
-    grid.add_column("mean loss", justify="right")
+    grid = figures("forecaster", "mean loss", *([] if found.best is None else ["e against being best"]))
     if found.best is not None:
-        grid.add_column("e against being best", justify="right")
         grid.add_column("may be best")
     for name, mean in found.means.items():
         grid.add_row(as_is(name), f"{mean:.6g}", *standing(found, name))
     console.print(grid)
     console.print()
-    grid = Grid("difference of", box=None)
-    for column in ("mean losses", *kinds.values(), *([] if found.anytime else ["at every time"])):
-        grid.add_column(column, justify="right")
+    grid = figures("difference of", "mean losses", *kinds.values(), *([] if found.anytime else ["at every time"]))
     for pair in found.pairs:
         mine = pair.anytime if found.anytime else pair.fixed
         each = [getattr(mine, kind, None) for kind in kinds]
@@ -293,6 +278,14 @@ def show(source: str, settings: str, found: Comparison) -> None:
         grid.add_row(as_is(f"{pair.first} − {pair.second}"), f"{pair.difference:.6g}", *widths)
     console.print(grid)
     print_lines(console, ["", *found.lines()])
+
+
+def figures(first: str, *columns: str) -> Grid:
+    """An empty table of figures with a first column of names."""
+    grid = Grid(first, box=None)
+    for column in columns:
+        grid.add_column(column, justify="right")
+    return grid
 
 
 def standing(found: Comparison, name: str) -> list[str]:
@@ -337,9 +330,7 @@ def show_calibration(
     mean = "" if classes else f", {first.centre} {first.mean:.6g}"
     print_title(console, source, f"{first.rounds:,} rounds{mean}")
     print_lines(console, [f"  {settings}", ""])
-    grid = Grid("forecast", box=None)
-    for column in ("mean loss", "= MCB", "− DSC", "+ UNC", "levels"):
-        grid.add_column(column, justify="right")
+    grid = figures("forecast", "mean loss", "= MCB", "− DSC", "+ UNC", "levels")
     for name, one in each.items():
         parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
         grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
@@ -373,8 +364,10 @@ def shown_name(name: str) -> str:
 
 def read(
     how: ForecastOptions, row_id: str | None = None
-) -> tuple[np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
-    """Outcomes, forecasts, weights and ids of a file, checked; an error names the file, line, column and value."""
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
+    """Outcomes as numbers and as read, forecasts, weights and ids of a file, checked; an error names the file, line,
+    column and value.
+    """
     import numpy as np
 
     from ..forecast.scores import numbers, weights
@@ -386,13 +379,14 @@ def read(
     wanted += [name for name in (how.weight, row_id) if name is not None]
     found = read_columns(how.source, wanted, [how.outcome])
     with named_place(how.source, how):
-        y = score.outcomes(emptied(found[how.outcome], score), how.outcome, missing=True)
+        outcomes = emptied(found[how.outcome], score)
+        y = score.outcomes(outcomes, how.outcome, missing=True)
         given = {}
         for name, each in columns.items():
             values = np.stack([numbers(found[column], column) for column in each], axis=1)
             given[shown_name(name)] = score.forecasts(values if parts else values[:, 0], shown_name(name))
         c = None if how.weight is None else weights(numbers(found[how.weight], how.weight), y.size)
-    return y, given, c, None if row_id is None else found[row_id]
+    return y, outcomes, given, c, None if row_id is None else found[row_id]
 
 
 def emptied(values: np.ndarray, score: Score) -> np.ndarray:

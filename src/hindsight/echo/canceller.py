@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -11,7 +11,7 @@ from ..kernels.floats import Floats
 from ..online.learners import widrow_hoff
 from ..online.run import Run
 from ..rows.matrices import rows_of
-from ..validation import number
+from ..validation import number, whole
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -69,7 +69,7 @@ class EchoCanceller:
     """
 
     def __init__(self, taps: int = 512, eta: float = 1.0) -> None:
-        self.taps = check_taps(taps)
+        self.taps = whole("taps", taps)
         self.eta = number("eta", eta, 0.0)
         self.run = Run(widrow_hoff(self.eta, "implicit"), self.taps, intercept=False)
         self.samples = 0
@@ -130,13 +130,6 @@ def check_block(far: ArrayLike, mic: ArrayLike, first: int) -> tuple[Floats, Flo
     if x.size != y.size:
         raise ValueError(f"far and mic must have as many samples as each other, got {x.size:,} and {y.size:,}")
     return x, y
-
-
-def check_taps(taps: Any) -> int:
-    """`taps`, checked to be an integer above 0."""
-    if not isinstance(taps, (int, np.integer)) or isinstance(taps, bool) or taps < 1:
-        raise ValueError(f"taps must be a whole number, at least 1; got {taps!r}")
-    return int(taps)
 
 
 def samples(signal: ArrayLike, name: str, first: int = 0) -> Floats:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..kernels.floats import Floats
-from ..validation import number
-from .canceller import check_block, check_taps
+from ..validation import number, whole
+from .canceller import check_block
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -66,7 +66,7 @@ class KalmanCanceller:
     """
 
     def __init__(self, taps: int = 512, gain: float = 1.0) -> None:
-        self.taps, self.gain = check_taps(taps), number("gain", gain, 0.0)
+        self.taps, self.gain = whole("taps", taps), number("gain", gain, 0.0)
         parts = -(-self.taps // BLOCK)
         self.samples = 0
         self._line: Floats = np.zeros(2 * BLOCK)  # the far end: the block before, and as much of this one as is there

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..formatting import _plain
 from ..kernels.floats import Floats
-from ..validation import choice
-from .canceller import EchoCanceller, check_taps, samples, windows
+from ..validation import choice, whole
+from .canceller import EchoCanceller, samples, windows
 from .kalman import KalmanCanceller
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def cancel(
     if not isinstance(rate, (int, np.integer)) or rate < 1:
         raise ValueError(f"rate must be a whole number of samples per second, got {rate!r}")
     power, heard = check_signals(far, mic, int(rate))
-    taps = check_taps(taps)
+    taps = whole("taps", taps)
     rule: KalmanCanceller | EchoCanceller
     if choice("filter", filter, FILTERS) == "nlms":
         rule = EchoCanceller(taps, LARGE / (taps * power) if eta is None else eta)
