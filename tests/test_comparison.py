@@ -16,8 +16,8 @@ from scipy.stats import binom, norm
 
 import naive_forecast
 from conftest import many, nightly
-from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, sequences, stream
-from hindsight.forecast.intervals import Promise, stacked
+from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, stream
+from hindsight.forecast.intervals import Promise, normal, stacked, tuned
 from hindsight.forecast.stream import LaggedScores
 
 ALPHA, CHANCE = 0.05, 1e-6
@@ -356,7 +356,7 @@ def test_the_inequalities_behind_them_hold():
 
 def test_the_normal_mixture_is_the_integral():
     v, rho, alpha = 3.0, 0.7, 0.05
-    s = float(sequences.normal(alpha, v, rho))
+    s = float(normal(alpha, v, rho))
     density = norm(scale=rho**-0.5).pdf
     assert quad(lambda r: density(r) * math.exp(r * s - r * r * v / 2), -40, 40)[0] == pytest.approx(
         1 / alpha, rel=1e-7
@@ -389,7 +389,7 @@ def test_intervals_are_the_formulas_and_share_alpha_among_pairs():
         half = math.sqrt(math.log(2 / share) * 4.0 * proxy / 2.0) / c.sum()
         assert pair.fixed.ranges == pytest.approx((mean - half, mean + half), rel=1e-12)
         first = 2.0 * c[0] * abs(one[0] - two[0])
-        rho = sequences.tuned(share, 1000 * first**2 / 4)
+        rho = tuned(share, 1000 * first**2 / 4)
         half = math.sqrt((proxy + rho) * math.log((proxy + rho) / (rho * share**2))) / c.sum()
         assert pair.anytime.ranges == pytest.approx((mean - half, mean + half), rel=1e-12)
     best = found.choice.best

@@ -66,11 +66,6 @@ class ForecastOptions:
     chart: str | None = option("Draw a chart: a path that ends in .png, .svg or .html.", metavar="PICTURE")
     as_json: bool = option("Print the result as JSON instead of tables.", "--json", default=False)
 
-    @property
-    def names(self) -> list[str]:
-        """The columns of the forecasts, or the common parts of their names."""
-        raise NotImplementedError
-
     @cached_property
     def score(self) -> Score:
         """The loss of the forecasts; its errors name the options."""
@@ -121,28 +116,18 @@ class CompareOptions(ForecastOptions):
     by: str = option("The interval to judge by, chosen in advance: mixture, ranges or bernstein.", default="mixture")
     horizon: float | None = option("Rounds that intervals and e-values are tuned for, named in advance.  [1000]")
 
-    @property
-    def names(self) -> list[str]:
-        """The columns of the forecasts, or the common parts of their names."""
-        return list(self.forecasts)
-
 
 @dataclass(frozen=True)
 class CalibrateOptions(ForecastOptions):
     """Which forecasts are recalibrated, and the band around them."""
 
-    forecast: Sequence[str] = option(
-        "The column of the forecast, or several.", default=..., read=split, metavar="A[,B,...]"
+    forecasts: Sequence[str] = option(
+        "The column of the forecast, or several.", "--forecast", default=..., read=split, metavar="A[,B,...]"
     )
     band: str = option("The band of the chart: consistency, confidence or none.", default="consistency")
     level: float = option("The fraction of the resampled fits inside the band.", default=0.9)
     resamples: int = option("The number of resampled fits.", default=1000)
     seed: int = option("Seed of the resampling.", default=0)
-
-    @property
-    def names(self) -> list[str]:
-        """The columns of the forecasts, or the common parts of their names."""
-        return list(self.forecast)
 
 
 @verb()
@@ -157,7 +142,7 @@ def compare(how: CompareOptions) -> None:
     from ..forecast import Scores, comparison
 
     check_chart(how.chart, how.source)
-    score, names = how.score, [shown_name(name) for name in how.names]
+    score, names = how.score, [shown_name(name) for name in how.forecasts]
     options = {k: getattr(score, k) for k in ("bounds", "quantile", "coverage", "classes")}
     scores = Scores(names, score.loss, lag=how.lag, **options)
     y, outcomes, given, c, ids = read(how, how.row_id)
@@ -363,7 +348,7 @@ def shown_name(name: str) -> str:
 
 
 def read(
-    how: ForecastOptions, row_id: str | None = None
+    how: CompareOptions | CalibrateOptions, row_id: str | None = None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
     """Outcomes as numbers and as read, forecasts, weights and ids of a file, checked; an error names the file, line,
     column and value.
@@ -374,7 +359,7 @@ def read(
     from ..sources import read_columns
 
     score, parts = how.score, how.score.parts
-    columns = {name: [column_of(name, part) for part in parts] or [name] for name in how.names}
+    columns = {name: [column_of(name, part) for part in parts] or [name] for name in how.forecasts}
     wanted = [how.outcome, *itertools.chain(*columns.values())]
     wanted += [name for name in (how.weight, row_id) if name is not None]
     found = read_columns(how.source, wanted, [how.outcome])
@@ -402,7 +387,7 @@ def emptied(values: np.ndarray, score: Score) -> np.ndarray:
 
 
 @contextmanager
-def named_place(source: str, how: ForecastOptions) -> Iterator[None]:
+def named_place(source: str, how: CompareOptions | CalibrateOptions) -> Iterator[None]:
     """Make errors of rows name the file, line and column, and options instead of arguments."""
     from ..errors import RowError
 
@@ -410,7 +395,7 @@ def named_place(source: str, how: ForecastOptions) -> Iterator[None]:
         yield
     except RowError as error:
         text = error.message.replace("loss='quadratic'", "--loss quadratic --bounds LOW,HIGH, as 0,1 for half points")
-        for name in how.names:
+        for name in how.forecasts:
             for part in how.score.parts:
                 text = text.replace(repr(f"{shown_name(name)}:{part}"), repr(column_of(name, part)))
         raise ValueError(f"{place_in_file(source, error.row)}{text}") from None

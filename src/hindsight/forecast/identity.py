@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .intervals import hoeffding
 from .scores import Score, open_unit, some_weight, weights
-from .sequences import hoeffding
 
 
 @dataclass(frozen=True)
