@@ -37,15 +37,12 @@ class InProcess(Engine):
     DRIVER = -1
 
     def __init__(self, slots=1):
-        super().__init__()
-        self.slots, self.memory = slots, math.inf
+        self.blocks, self.groups, self.sizes, self.where, self.used = [], [], [], [], 0
+        self.slots, self.threads, self.memory, self.checked = slots, {"here": slots}, math.inf, math.inf
         self.messages = self.sent = self.to_driver = 0
 
-    def _connect(self, client, retries):
-        pass
-
-    def slots_of_blocks(self):
-        return [k * self.slots // len(self.blocks) for k in range(len(self.blocks))]
+    def _where(self):
+        return ["here"] * len(self.blocks)
 
     def map(self, works):
         self.groups = [[k] for k in range(len(works))]

@@ -18,7 +18,6 @@ import math
 import operator
 import time
 import uuid
-from collections import Counter
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -134,9 +133,6 @@ class Engine:
         self.used = 0
         self.sizes: list[int] = []
         self.where: list[str] = []  # the worker of each block
-        self._connect(client, retries)
-
-    def _connect(self, client: Any, retries: int) -> None:
         engine = distributed()
         try:
             self.client = client or engine.get_client()
@@ -179,22 +175,19 @@ class Engine:
         limits = [each["memory_limit"] / each["nthreads"] for each in info["workers"].values() if each["memory_limit"]]
         return min(limits, default=math.inf)
 
-    def slots_of_blocks(self) -> list[int]:
-        """Return the slot of each block; the blocks of a worker are distributed over its threads in order."""
+    def blocks_of_slots(self) -> Iterator[list[int]]:
+        """Yield the blocks of each slot; those of a worker are distributed over its threads in order."""
         self.where = self._where()
-        first = dict(zip(self.threads, np.cumsum([0, *self.threads.values()]).tolist(), strict=False))
-        count, seen, out = Counter(self.where), Counter[str](), []
-        for address in self.where:
-            out.append(first[address] + seen[address] * self.threads[address] // count[address])
-            seen[address] += 1
-        return out
+        for address, threads in self.threads.items():
+            own = [k for k, holder in enumerate(self.where) if holder == address]
+            for j in range(threads):
+                yield [k for i, k in enumerate(own) if i * threads // len(own) == j]
 
     def place(self, sizes: Sequence[int]) -> None:
         """Form groups of blocks with these sizes: one per slot, or several if a slot has too little memory."""
-        slots = self.slots_of_blocks()
-        self.sizes, self.groups, self.used = list(sizes), [], len(set(slots))
-        for slot in range(self.slots):
-            mine = [k for k, own in enumerate(slots) if own == slot]
+        self.sizes, self.groups, self.used = list(sizes), [], 0
+        for mine in self.blocks_of_slots():
+            self.used += bool(mine)
             room = self.room(sum(sizes[k] for k in mine))
             held = 0.0
             for k in mine:
