@@ -27,7 +27,7 @@ from hindsight.certificates import theorems
 from hindsight.certificates.theorems import Verdict
 from hindsight.cluster.blocks import View
 from hindsight.cluster.engine import FAN, collapse, root
-from hindsight.cluster.pools import choose_cuts, merge_pools, pool_range, split
+from hindsight.cluster.isotron import choose_cuts, merge_pools, pool_range, split_by_range
 from hindsight.cluster.rows import RunTable
 from hindsight.cluster.shards import certify_epochs, play_epochs
 from hindsight.kernels import compiler
@@ -67,7 +67,7 @@ def fresh(model):
 
 def pooled(z, y, w, cuts, parts=3):
     """The fit at every z, from ranges of points that several partitions hold."""
-    each = [split((z[k::parts], y[k::parts], None if w is None else w[k::parts]), cuts) for k in range(parts)]
+    each = [split_by_range((z[k::parts], y[k::parts], None if w is None else w[k::parts]), cuts) for k in range(parts)]
     pools = merge_pools([pool_range([points[r] for points in each]) for r in range(cuts.size + 1)])
     return interpolate(*pools.knots(), z), pools
 
@@ -149,7 +149,7 @@ BOTH = [(model, kind, few) for model, kind in EXACT for few in (FEW, 0) if few o
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("model", "kind", "few"), BOTH, ids=lambda value: str(value)[:60])
 def test_a_fit_over_partitions_is_that_of_one_machine(monkeypatch, model, kind, few, weighted):
-    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
+    monkeypatch.setattr("hindsight.cluster.isotron.FEW", few)
     X, y, c = data()
     y = {"numbers": y, "two": np.where(y > 0.5, "yes", "no"), "three": np.digitize(y, [0.3, 0.7]).astype(float)}[kind]
     c = c if weighted else None
@@ -498,12 +498,12 @@ def test_a_sum_over_a_table_is_one_reduction_and_that_of_one_machine():
 
 
 def test_a_round_of_isotron_sends_each_point_once_and_the_driver_none(monkeypatch):
-    monkeypatch.setattr("hindsight.cluster.rounds.FEW", 0)
+    monkeypatch.setattr("hindsight.cluster.isotron.FEW", 0)
     few, many = (sent_per_round(hindsight.IsotronRegressor(), m, 4) for m in (1600, 16000))
     assert few[2] == many[2] == 16 * 6 * 8
     points = 16000 * 16
     assert 0.5 * points < many[0] < 1.3 * points  # three in four leave their worker, and then there are pools
-    monkeypatch.setattr("hindsight.cluster.rounds.FEW", FEW)
+    monkeypatch.setattr("hindsight.cluster.isotron.FEW", FEW)
     for slots in (2, 8):  # all send theirs to one, which sends pools
         few = sent_per_round(hindsight.IsotronRegressor(), 16000, slots)
         assert (1 - 1 / slots) * points < few[0] < 1.1 * points and few[2] == many[2]
@@ -704,8 +704,7 @@ def test_rows_that_disprove_the_first_ones_have_the_workers_look_at_all(tmp_path
 
 
 def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
-    from hindsight.cluster.partitions import looked_at
-    from hindsight.cluster.partitions import split as split_table
+    from hindsight.cluster.partitions import looked_at, split_table
 
     table = ordinary()
     whole = write_table(tmp_path / "whole", table, [])
@@ -791,7 +790,7 @@ ROUNDS = [
 @nightly(but=["0"])
 @pytest.mark.parametrize("few", [FEW, 0])
 def test_workers_give_the_bits_of_one_process(monkeypatch, client, folder, few):
-    monkeypatch.setattr("hindsight.cluster.rounds.FEW", few)
+    monkeypatch.setattr("hindsight.cluster.isotron.FEW", few)
     options = {"weight": "c", "partition_rows": 100}
     rows = cluster.read(folder, "y", client=client, **options)
     here = cluster.read(folder, "y", client=InProcess(), **options)

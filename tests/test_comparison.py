@@ -16,7 +16,8 @@ from scipy.stats import binom, norm
 
 import naive_forecast
 from conftest import many, nightly
-from hindsight.forecast import Finding, Intervals, Scores, best, compare, comparison, mixtures, stream
+from hindsight.forecast import Finding, Intervals, Scores, compare, comparison, mixtures, stream
+from hindsight.forecast.evidence import closed
 from hindsight.forecast.intervals import Promise, normal, stacked, tuned
 from hindsight.forecast.stream import LaggedScores
 
@@ -301,7 +302,7 @@ def test_closure_is_that_over_all_intersections():
     rng = np.random.default_rng(0)
     for _ in range(50):
         e = np.exp(3.0 * rng.normal(size=5))
-        np.testing.assert_allclose(np.exp(best.closed(np.log(e))), [closed_by_hand(e, i) for i in range(5)], rtol=1e-12)
+        np.testing.assert_allclose(np.exp(closed(np.log(e))), [closed_by_hand(e, i) for i in range(5)], rtol=1e-12)
 
 
 def test_the_best_forecasters_stay_in_the_set_and_worse_ones_leave():

@@ -77,6 +77,6 @@ def test_one_verb_is_loaded_without_the_others():
 
 def test_workers_of_a_cluster_load_neither_estimators_nor_certificates():
     pytest.importorskip("distributed")
-    code = "import sys, hindsight.cluster.rows, hindsight.cluster.rounds\nprint(*sys.modules)"
+    code = "import sys, hindsight.cluster.rows, hindsight.cluster.isotron\nprint(*sys.modules)"
     heavy = {"sklearn", "scipy.stats", "pandas", "hindsight.estimators", "hindsight.certificates.certify"}
     assert not heavy & set(python(code).split())

@@ -51,7 +51,7 @@ def density(how: DensityOptions) -> int:
     is BROKEN.
     """
     from ..density import Keyed
-    from ..density.spec import texts
+    from ..density.spec import as_symbols
     from ..errors import RowError
     from ..training.outputs import check_destination, check_outputs
 
@@ -66,7 +66,7 @@ def density(how: DensityOptions) -> int:
     data = table(source, [*names_of(product), *([model.key] if keyed else [])])
     for k, part in product.densities.items():
         if not isinstance(k, tuple):
-            data[k] = texts(part, data[k])
+            data[k] = as_symbols(part, data[k])
     try:
         scores = model.progressive(data)
     except RowError as error:

@@ -24,7 +24,7 @@ from ..rows.labels import run_count
 from ..storage import checkpoint
 from ..validation import number, whole
 from .blocks import View, checksum_of, factor
-from .rounds import ClusterProblem
+from .isotron import ClusterProblem
 from .rows import RunTable
 
 if TYPE_CHECKING:

@@ -163,7 +163,7 @@ class Split(NamedTuple):
     partitions: list[Partition]
 
 
-def split(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS, **taken: Any) -> Split:
+def split_table(data: Any, target: str | None, reading: dict[str, Any], rows: int = ROWS, **taken: Any) -> Split:
     """Split files, or a list of anything that `open_source` reads, into partitions.
 
     The first rows determine which columns are read, their order and types. `taken` holds `limit`, `sample`, `shuffle`

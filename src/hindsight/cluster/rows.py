@@ -17,7 +17,7 @@ from ..sources import label_text
 from ..sources.tables.layout import LIMIT
 from .blocks import Block, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .engine import Engine
-from .partitions import ROWS, Split, looked_at, numbered, split
+from .partitions import ROWS, Split, looked_at, numbered, split_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -316,7 +316,7 @@ def read(
         reading | {"weight": weight, "labels": labels},
         {"sample": sample, "shuffle": shuffle, "seed": seed},
     )
-    table = split(data, target, options, partition_rows, limit=limit, **taken)
+    table = split_table(data, target, options, partition_rows, limit=limit, **taken)
     where = data if isinstance(data, str) else table.partitions[0].where
     try:
         rows = _load(engine, table, held, where)

@@ -21,7 +21,7 @@ from ..training.evaluation import learnt as learnt_by
 from ..training.tallies import Slices
 from .blocks import Block, View
 from .engine import Engine
-from .rounds import ClusterProblem
+from .isotron import ClusterProblem
 from .rows import ClusterRows
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def density(family: Any, rows: ClusterRows) -> Any:
     """
     if rows.sparse or rows.weighted:
         raise ValueError("densities are learnt from dense rows without weights")
-    return rows.engine.reduce(learnt, family, add=operator.add)
+    return rows.engine.reduce(learn_density, family, add=operator.add)
 
 
-def learnt(block: Block, family: Any) -> Any:
+def learn_density(block: Block, family: Any) -> Any:
     """Return the density fitted to the rows of a block."""
     out = family.fresh()
     block.over(lambda X, y, weight: out.update(X))

@@ -153,7 +153,7 @@ def judge(
     return DensityCertificate(found, theorem, measured, rival, bound, rows, needs, notes, equality=equality)
 
 
-def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
+def note_of_shards(shards: int, in_closed_form: bool) -> tuple[str, ...]:
     """A note on the meaning of the loss of merged shards."""
     if shards < 2:
         return ()
@@ -164,7 +164,7 @@ def merged(shards: int, in_closed_form: bool) -> tuple[str, ...]:
     return (f"merged from {shards} shards: the loss is the sum of what each paid by itself",)
 
 
-def together(name: str, rows: int, parts: dict[str, DensityCertificate]) -> DensityCertificate:
+def of_columns(name: str, rows: int, parts: dict[str, DensityCertificate]) -> DensityCertificate:
     """The certificate of independent columns: losses, rivals and bounds add, and the worst verdict counts."""
     from dataclasses import replace
 

@@ -15,7 +15,7 @@ from ..kernels import densities as kernels
 from ..storage.fields import is_count
 from ..storage.registry import storable, want
 from .base import Density
-from .certificate import DensityCertificate, judge, merged, together
+from .certificate import DensityCertificate, judge, note_of_shards, of_columns
 from .online import OnlineDensity, total_shards
 from .product import Product, columns_of
 
@@ -433,8 +433,10 @@ class Keyed(OnlineDensity):
             theorem, _, needs = part._theorem()
             note = (f"one distribution for each of {len(self.keys):,} keys, the rival's too",)
             measured, rival, bound = sums[:, k].tolist()
-            parts[name] = judge(theorem, measured, rival, bound, self.rows, needs, note + merged(self.shards, True))
-        return together("product of independent columns, one density per key", self.rows, parts)
+            parts[name] = judge(
+                theorem, measured, rival, bound, self.rows, needs, note + note_of_shards(self.shards, True)
+            )
+        return of_columns("product of independent columns, one density per key", self.rows, parts)
 
     def describe(self) -> str:
         return f"{len(self.keys):,} keys of {self.inner!r}"

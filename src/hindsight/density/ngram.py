@@ -14,7 +14,7 @@ from ..errors import RowError
 from ..storage.fields import is_count, is_number
 from ..storage.registry import want
 from ..validation import choice
-from .certificate import DensityCertificate, judge, merged
+from .certificate import DensityCertificate, judge, note_of_shards
 from .online import OnlineDensity, storable_density, total_shards
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ class NGram(OnlineDensity):
         need = (grown,) if self.grows else ()
         note = ("the rival knows how often each word followed each history",)
         theorem = Theorem(f"{self.order}-gram with absolute discounting ({self.smoothing})", "", PREDICTIVE.statement)
-        return judge(theorem, self.loss, best, math.nan, self.rows, need, note + merged(self.shards, False))
+        return judge(theorem, self.loss, best, math.nan, self.rows, need, note + note_of_shards(self.shards, False))
 
     def describe(self) -> str:
         return f"order {self.order}, {len(self._words):,} words, perplexity {self.perplexity:.4g}"

@@ -12,7 +12,7 @@ from ..certificates.certificate import Assumption
 from ..certificates.theorems import PREDICTIVE, Theorem
 from ..storage.fields import is_count
 from ..storage.registry import storable, want
-from .certificate import LN2, DensityCertificate, judge, merged
+from .certificate import LN2, DensityCertificate, judge, note_of_shards
 
 Class = TypeVar("Class", bound=type)
 
@@ -208,10 +208,10 @@ class Forgetting(OnlineDensity):
         """
         theorem, bound, needs = self._theorem()
         if self.forget == 1.0:
-            return judge(theorem, self.loss, self._best(), bound, self.rows, needs, merged(self.shards, True))
+            return judge(theorem, self.loss, self._best(), bound, self.rows, needs, note_of_shards(self.shards, True))
         faded = Assumption(f"old rows fade: forget = {self.forget:g}, which must be 1", False)
         best = self._whole._best() if self._whole is not None else 0.0
-        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded), merged(self.shards, False))
+        return judge(theorem, self.loss, best, math.nan, self.rows, (*needs, faded), note_of_shards(self.shards, False))
 
 
 def forget_factor(forget: float) -> float:

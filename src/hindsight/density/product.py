@@ -13,7 +13,7 @@ from ..errors import RowError
 from ..storage.fields import is_count
 from ..storage.registry import want
 from .base import parsed
-from .certificate import DensityCertificate, together
+from .certificate import DensityCertificate, of_columns
 from .online import OnlineDensity, storable_density
 
 
@@ -178,7 +178,7 @@ class Product(OnlineDensity):
     def certificate(self) -> DensityCertificate:
         """Certify each density and their sum; see `DensityCertificate.parts`."""
         parts = {name: d.certificate() for name, d in zip(self.names, self.densities.values(), strict=True)}
-        return together("product of independent columns", self.rows, parts)
+        return of_columns("product of independent columns", self.rows, parts)
 
     def describe(self) -> str:
         return "; ".join(

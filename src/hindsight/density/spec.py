@@ -88,7 +88,7 @@ def make(names: str, family: str, inside: str | None, columns: int, forget: floa
     if family not in KINDS:
         raise ValueError(f"--columns: {names}: there is no family {family!r}; there are {FAMILIES}")
     kind, *counts = KINDS[family]
-    values = numbers(names, family, args, counts)
+    values = numbers_in_brackets(names, family, args, counts)
     if family == "ngram":
         return kind(*map(int, values))
     if family == "histogram":
@@ -96,7 +96,7 @@ def make(names: str, family: str, inside: str | None, columns: int, forget: floa
     return kind(*values, forget=forget)
 
 
-def numbers(names: str, family: str, args: list[str], count: list[int]) -> list[float]:
+def numbers_in_brackets(names: str, family: str, args: list[str], count: list[int]) -> list[float]:
     """The numbers in parentheses, checked to be as many as the family takes."""
     try:
         values = [float(arg) for arg in args]
@@ -108,7 +108,7 @@ def numbers(names: str, family: str, args: list[str], count: list[int]) -> list[
     return values
 
 
-def texts(density: Any, values: Any) -> Any:
+def as_symbols(density: Any, values: Any) -> Any:
     """A column as its density takes it: if symbols are strings, numbers become their shortest decimal strings."""
     values = np.asarray(values)
     known = (

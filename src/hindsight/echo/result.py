@@ -222,7 +222,7 @@ def cancel(
     clean = np.empty(mic.size, np.float64 if 8 in (far.itemsize, mic.itemsize) else np.float32)
     powers = []
     began = time.perf_counter()
-    for a, b in blocks(mic.size, int(rate)):
+    for a, b in spans(mic.size, int(rate)):
         y = samples(mic[a:b], "mic", a)
         left = rule.process(far[a:b], y)
         clean[a:b] = left
@@ -237,7 +237,7 @@ def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> tuple[floa
     found = []
     for name, signal in (("far", far), ("mic", mic)):
         total = 0.0
-        for a, b in blocks(signal.size, rate):
+        for a, b in spans(signal.size, rate):
             part = samples(signal[a:b], name, a)
             with np.errstate(over="ignore"):
                 total += float(part @ part)
@@ -250,7 +250,7 @@ def check_signals(far: NDArray[Any], mic: NDArray[Any], rate: int) -> tuple[floa
     return found[0] / far.size, found[1] / mic.size
 
 
-def blocks(size: int, rate: int) -> Iterator[tuple[int, int]]:
+def spans(size: int, rate: int) -> Iterator[tuple[int, int]]:
     """The start and the end of each window."""
     step = max(1, round(WINDOW * rate))
     return ((a, min(size, a + step)) for a in range(0, size, step))

@@ -200,7 +200,7 @@ def mean_stake(made: list[tuple[np.ndarray, ...]], rows: Any) -> np.ndarray:
     for *gains, prior in made:
         mine = [gain[rows] for gain in gains]
         each.append(np.empty(mine[0].size))
-        play(*mine, prior.copy(), each[-1])
+        play_bets(*mine, prior.copy(), each[-1])
     return reduce(np.logaddexp, each) - math.log(len(made))
 
 
@@ -274,7 +274,7 @@ def recalibrated(
 
 
 @kernel
-def play(by_fit, up, down, slope, prior, log_e):  # type: ignore[no-untyped-def]
+def play_bets(by_fit, up, down, slope, prior, log_e):  # type: ignore[no-untyped-def]
     """Write ln of the weighted mean of the products of all bets after each round; `prior` is overwritten.
 
     A negligible stake is set to 0: smaller numbers are slow to compute with, and giving up a stake is never a gain.

@@ -16,10 +16,8 @@ import numpy as np
 
 from ..certificates.certificate import MARK, Assumption
 from ..formatting import _plain
-from ..validation import choice as one_of
-from ..validation import number
-from .best import against_each, closed
-from .evidence import Evidence, evidence, log_e_values
+from ..validation import choice, number
+from .evidence import Evidence, against_each, closed, evidence, log_e_values
 from .intervals import HORIZON, Interval, Intervals, Promise, stacked
 from .mixtures import KINDS
 from .scores import Score, columns, open_unit, waiting_words
@@ -372,7 +370,7 @@ def comparison(
     'UNDECIDED'
     """
     open_unit("alpha", alpha)
-    one_of("by", by, KINDS)
+    choice("by", by, KINDS)
     ahead = HORIZON if horizon is None else number("horizon", horizon, 0)
     if len(scores.names) < 2:
         raise ValueError(f"a comparison needs at least two forecasters, got {len(scores.names)}")
@@ -392,7 +390,7 @@ def comparison(
         lost = "" if identical else void or (scores.score.unbounded if scores.unbounded[k] else "")
         fixed, always = (None, None) if lost else (at_one_time[k], at_every_time[k])
         interval = getattr(always if anytime else fixed, by, None)
-        finding, words = verdict(first, second, difference, interval, identical, lost, when)
+        finding, words = finding_of(first, second, difference, interval, identical, lost, when)
         found = (None, None) if lost else tuple(evidence(path[..., k]) for path in paths)
         pairs.append(Pair(first, second, difference, fixed, always, finding, words, *found))
     return Comparison(
@@ -407,7 +405,7 @@ def comparison(
         ahead,
         means,
         tuple(pairs),
-        choice(means, pairs, anytime, by, alpha),
+        least_loss(means, pairs, anytime, by, alpha),
         best_set(scores, pairs, paths, alpha),
         assumptions(scores, pairs, void, anytime, by),
         sequence,
@@ -433,7 +431,7 @@ def best_set(scores: Scores, pairs: list[Pair], paths: tuple[np.ndarray, np.ndar
     )
 
 
-def verdict(
+def finding_of(
     first: str, second: str, difference: float, interval: Interval | None, identical: bool, void: str, when: str
 ) -> tuple[Finding, str]:
     """The finding of a pair, and a sentence that names the better forecaster first, with a positive difference."""
@@ -452,7 +450,7 @@ def verdict(
     return Finding.UNDECIDED, f"{better} and {other} cannot be distinguished: {shown}"
 
 
-def choice(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, alpha: float) -> Choice:
+def least_loss(means: dict[str, float], pairs: list[Pair], anytime: bool, by: str, alpha: float) -> Choice:
     """The forecaster with the smallest mean loss (the first in case of ties), and how far it may be from the best."""
     best, within = min(means, key=means.__getitem__), 0.0
     for pair in pairs:
