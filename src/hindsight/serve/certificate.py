@@ -22,11 +22,11 @@ from ..certificates.wording import in_words
 from ..errors import MismatchError, SourceError
 from ..kernels.floats import EPS
 from ..kernels.losses import Square
-from ..online.run import Run, play
+from ..online.run import Run, of_width, play
 from ..rows.data import Data
 from ..training.certify import certify_runs
 from ..training.comparing import losses_of, scores_of
-from .replay import StoredRows, begun, learn_again
+from .replay import Replay, StoredRows
 from .store import Store
 
 if TYPE_CHECKING:
@@ -191,23 +191,21 @@ def best_of_sums(sums: np.ndarray, rows: int) -> tuple[float, float]:
 def over_window(path: str, material: Material, answer: dict[str, Any]) -> list[str]:
     """Compare the service with the best fixed predictor on the newest rows; results are added to `answer`."""
     with closing(Store(path)) as store:
-        first, last = store.first_commit(), 0
-        starts = [each for each in store.snapshots() if first is not None and first - 1 <= each[0] < material.commit]
-        kept = store.snapshot(starts[0][0])["model"] if starts else None
-        if kept is None:
+        first = store.first_commit()
+        starts = [k for k, _ in store.snapshots() if first is not None and first - 1 <= k < material.commit]
+        again = Replay.begin(store, starts[0]) if starts else None
+        if again is None or again.live.state is None:
             return []
-        live, (after, row) = begun(store), starts[0]
-        live.restore(kept)
-        state, read = live.settled()
-        before, numbered, runs, end = state.compared_losses()[0], read.state(), state.runs[0], row
-        weights = [run.weights.copy() for run in runs]
-        for commit, _ in learn_again(store, live, after, row, material.commit):
-            end, last = end + commit.rows, commit.number
-            if end - row >= WINDOW:
+        state, read = again.live.settled()
+        after, row, before, runs = again.commit, again.row, state.compared_losses()[0], state.runs[0]
+        numbered, weights = read.state(), [run.weights.copy() for run in runs]
+        for _ in again.commits(material.commit):
+            if again.row - row >= WINDOW:
                 break
-    if not last:
+    end = again.row
+    if end == row:
         return []
-    rows = StoredRows(state.plan, state.labels, None, numbered, path=path, after=after, last=last)
+    rows = StoredRows(state.plan, state.labels, None, numbered, path=path, after=after, last=again.commit)
     loss, of, where = state.compared_losses()[0] - before, state.constant_quantity, f"rows {row + 1:,} to {end:,}"
     answer["window"] = {"rows": end - row, "from": row + 1, "loss": loss}
     said = []
@@ -248,10 +246,8 @@ def certify_stretch(rows: StoredRows, runs: list[Run], begun: list[np.ndarray]) 
     """The certificates of a stretch of rows, for runs that start at given weights; None if their ends differ."""
     again = []
     for run, weights in zip(runs, begun, strict=True):
-        start = np.zeros(run.width)  # features added since then had weight 0
-        features = len(weights) - int(run.intercept)
-        start[:features], start[run.features :] = weights[:features], weights[features:]
-        again.append(Run(run.learner, run.features, intercept=bool(run.intercept), start=start))
+        start = of_width(weights, run.width, run.intercept)  # features added since then had weight 0
+        again.append(Run(run.learner, run.features, intercept=run.intercept, start=start))
     for chunk in rows.replay(again):
         play(again, chunk.X, chunk.targets, chunk.weight)
     if not all(np.allclose(a.weights, b.weights, rtol=1e-9, atol=1e-12) for a, b in zip(again, runs, strict=True)):

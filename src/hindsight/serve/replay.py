@@ -23,15 +23,8 @@ if TYPE_CHECKING:
     from .store import Commit
 
 
-def begun(store: Store) -> LiveModel:
-    """The model of a folder before its first row."""
-    return LiveModel(Plan.from_settings((store.settings() or {}).get("plan", {}), None), ANY)
-
-
-def learn_again(
-    store: Store, live: LiveModel, after: int = 0, row: int = 0, last: float = math.inf
-) -> Iterator[tuple[Commit, list[PlayedRequest]]]:
-    """Learn the commits of a store again, as a service does when it starts.
+class Replay:
+    """A model that learns the commits of a store again, as a service does when it starts.
 
     Parameters
     ----------
@@ -39,34 +32,43 @@ def learn_again(
         The store.
     live : LiveModel
         The model after some commit; it is advanced.
-    after, row : int, default 0
-        The number of that commit, and of its last row.
-    last : int, default all
-        The last commit to learn.
-
-    Yields
-    ------
-    Commit, list of PlayedRequest
-        The commit, and the results of each of its requests.
-
-    Raises
-    ------
-    StoreError
-        If a commit is damaged, missing, or cannot be learnt.
+    commit, row : int, default 0
+        The number of that commit, and of its last row; they advance with the model.
     """
-    for commit in store.commits(after):
-        if commit.number > last:
-            return
-        try:
-            if commit.first != row + 1:
-                raise StoreError(f"row {row + 1:,} should come next")
-            played, _ = live.learn(commit.parts)
-        except ValueError as error:
-            rows = f"rows {commit.first:,} to {commit.first + commit.rows - 1:,}"
-            what = f"commit {commit.number:,} ({rows}) cannot be learnt again: {error}"
-            raise StoreError(f"{store.file}: {what}: {ADVICE}") from None
-        row += commit.rows
-        yield commit, played
+
+    def __init__(self, store: Store, live: LiveModel, commit: int = 0, row: int = 0) -> None:
+        self.store, self.live, self.commit, self.row = store, live, commit, row
+
+    @classmethod
+    def begin(cls, store: Store, snapshot: int | None = None) -> Replay:
+        """A replay from the snapshot of a commit, or from the first row."""
+        live = LiveModel(Plan.from_settings((store.settings() or {}).get("plan", {}), None), ANY)
+        if snapshot is None:
+            return cls(store, live)
+        live.restore(store.snapshot(snapshot)["model"])
+        return cls(store, live, snapshot, dict(store.snapshots())[snapshot])
+
+    def commits(self, last: float = math.inf) -> Iterator[tuple[Commit, list[PlayedRequest]]]:
+        """Learn the next commits up to `last`; yields each with the results of its requests.
+
+        Raises
+        ------
+        StoreError
+            If a commit is damaged, missing, or cannot be learnt.
+        """
+        for commit in self.store.commits(self.commit):
+            if commit.number > last:
+                return
+            try:
+                if commit.first != self.row + 1:
+                    raise StoreError(f"row {self.row + 1:,} should come next")
+                played, _ = self.live.learn(commit.parts)
+            except ValueError as error:
+                rows = f"rows {commit.first:,} to {commit.first + commit.rows - 1:,}"
+                what = f"commit {commit.number:,} ({rows}) cannot be learnt again: {error}"
+                raise StoreError(f"{self.store.file}: {what}: {ADVICE}") from None
+            self.commit, self.row = commit.number, self.row + commit.rows
+            yield commit, played
 
 
 def replay(path: str) -> LiveModel:
@@ -93,10 +95,10 @@ def replay(path: str) -> LiveModel:
             )
         if (store.settings() or {}).get("model"):
             raise SourceError(f"{path}: it began with a model, and what that had learnt from is not in the folder")
-        live = begun(store)
-        for _ in learn_again(store, live):
+        again = Replay.begin(store)
+        for _ in again.commits():
             pass
-        return live
+        return again.live
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..errors import ModelError, SourceError
 from ..storage.container import sync_folder
 from .client import arrow_stream
 from .convert import convert
-from .replay import begun, learn_again
+from .replay import Replay
 from .requests import ANY, Part
 from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError
 
@@ -183,18 +183,15 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
 
 def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
     """The last row that a start from a snapshot or the first row would reach, and the error that stops it there."""
-    live, row = begun(store), 0
-    if base is not None:
-        live.restore(store.snapshot(base)["model"])
-        row = int(store.one("SELECT sequence FROM snapshots WHERE commit_id = ?", base))
-    elif (store.settings() or {}).get("model") or store.first_commit() not in (1, None):
+    if base is None and ((store.settings() or {}).get("model") or store.first_commit() not in (1, None)):
         return None, None
+    again = Replay.begin(store, base)
     try:
-        for commit, _ in learn_again(store, live, base or 0, row):
-            row += commit.rows
+        for _ in again.commits():
+            pass
     except StoreError as error:
-        return row, f"the rows after {row:,} cannot be learnt ({error})"
-    return row, None
+        return again.row, f"the rows after {again.row:,} cannot be learnt ({error})"
+    return again.row, None
 
 
 def copy_rest(old: Store, new: Store, row: int) -> None:

@@ -19,7 +19,7 @@ from .certificate import begins_anywhere, best_of_sums
 from .convert import convert
 from .history import ServiceHistory
 from .live import LiveModel, Reader
-from .replay import learn_again
+from .replay import Replay
 from .requests import ANY, Limits, Part, ServiceError
 from .store import ADVICE, Store, StoreError, packed_json, unpacked_json
 from .table_rows import TableRows
@@ -134,9 +134,10 @@ class Service:
                 f"their requests are gone: {ADVICE}"
             )
         self.live.limit(ANY)  # committed requests were within the limits of their time
-        for commit, played in learn_again(self.store, self.live, before, self.sequence):
-            self.commit_done, self.sequence = commit.number, commit.first - 1 + commit.rows
+        again = Replay(self.store, self.live, before, self.sequence)
+        for commit, played in again.commits():
             self._note(commit.first, played, commit.time)
+        self.commit_done, self.sequence = again.commit, again.row
         self.live.limit(self.limits)
         self.store.remove_bodies()
         self.store.note_newest(self.commit_done)
