@@ -21,38 +21,36 @@ BODY_SECONDS = 60.0
 class GuardedProtocol(HttpToolsProtocol):
     """HTTP with limits on the time and the size of headers and on the time of bodies: slow clients are disconnected."""
 
-    waiting: Any = None
-    due: Any = None
+    timer: Any = None
     unread = 0
 
     def connection_made(self, transport: Any) -> None:
         """Start waiting for a request."""
         super().connection_made(transport)
-        self.wait()
+        self.wait(HEADER_SECONDS, self.transport.abort)
 
-    def wait(self) -> None:
-        """Close the connection if no headers come in time."""
-        if self.waiting is None:
-            self.waiting = asyncio.get_event_loop().call_later(HEADER_SECONDS, self.transport.abort)
+    def wait(self, seconds: float, otherwise: Callable[[], None]) -> None:
+        """Call `otherwise` if the headers, or the body, are not complete in time."""
+        if self.timer is None:
+            self.timer = asyncio.get_event_loop().call_later(seconds, otherwise)
 
     def cease(self) -> None:
         """Stop waiting."""
-        if self.waiting is not None:
-            self.waiting.cancel()
-        self.waiting, self.unread = None, 0
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer, self.unread = None, 0
 
     def data_received(self, data: bytes) -> None:
         """Receive data; limits its size while headers are incomplete."""
-        idle = self.cycle is None or self.cycle.response_complete
-        if idle:
-            self.wait()
+        if self.cycle is None or self.cycle.response_complete:
+            self.wait(HEADER_SECONDS, self.transport.abort)
             self.unread += len(data)
         super().data_received(data)
-        if self.waiting is not None and self.unread > HEADER_BYTES and not self.transport.is_closing():
+        if self.timer is not None and self.unread > HEADER_BYTES and not self.transport.is_closing():
             self.cease()
             self.send_400_response("The headers are too long.")
-        if self.due is None and self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
-            self.due = asyncio.get_event_loop().call_later(BODY_SECONDS, self.late)
+        if self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.wait(BODY_SECONDS, self.late)
 
     def on_headers_complete(self) -> None:
         """Handle complete headers."""
@@ -61,18 +59,11 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Handle a complete body."""
-        self.received()
+        self.cease()
         super().on_message_complete()
-
-    def received(self) -> None:
-        """Stop waiting for a body."""
-        if self.due is not None:
-            self.due.cancel()
-        self.due = None
 
     def late(self) -> None:
         """Answer that the body took too long, unless the request is already answered, and close the connection."""
-        self.due = None
         if not self.transport.is_closing() and not self.cycle.response_started:
             body = f'{{"error":"the body did not come within {BODY_SECONDS:.0f} seconds"}}'
             lines = ("HTTP/1.1 408 Request Timeout", "content-type: application/json", f"content-length: {len(body)}")
@@ -82,16 +73,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self.cease()
-        self.received()
         super().connection_lost(exc)
 
 
 def run(app: Any, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Serve until stopped by a signal; `ready` is called with the address once connections are accepted."""
     with contextlib.suppress(OSError, ValueError):
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
-        del soft
     sys.setswitchinterval(0.001)  # so that a request need not wait 5 ms for the thread that learns
     config = uvicorn.Config(
         app, host=host, port=port, http=GuardedProtocol, ws="none", lifespan="off", log_level="warning",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import queue
 import threading
 import time
@@ -16,7 +17,6 @@ from .requests import ServiceError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .requests import Part
     from .service import Service
 
 GROUP_BYTES = 32 << 20  # of the bodies that are committed together
@@ -46,6 +46,7 @@ class Worker(threading.Thread):
         super().__init__(name=name, daemon=True)
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.most = most
+        self.usual = 1  # jobs that lately came together
 
     async def do(self, what: Any) -> Any:
         """Submit a task, and return its result or raise its error."""
@@ -62,61 +63,19 @@ class Worker(threading.Thread):
 
     def run(self) -> None:
         """Process jobs until `stop`."""
-        while True:
-            first = self.jobs.get()
-            if first is None:
-                return
+        last = False
+        while not last and (first := self.jobs.get()) is not None:
             group, last = self.gather(first)
             try:
                 found = self.answer([job.what for job in group])
             except BaseException as error:  # a bug, which must neither end the thread nor leave a client waiting
                 found = [error] * len(group)
-            waiting: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-            for job, each in zip(group, found, strict=True):
-                waiting.setdefault(job.waiter.get_loop(), []).append((job.waiter, each))
-            for loop, answers in waiting.items():
-                with contextlib.suppress(RuntimeError):  # the loop has ended, and no client waits any more
-                    loop.call_soon_threadsafe(deliver, answers)
-            if last:
-                return
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and no client waits any more
+                first.waiter.get_loop().call_soon_threadsafe(deliver, group, found)
 
     def gather(self, first: Job) -> tuple[list[Job], bool]:
-        """Collect jobs to process together; returns them, and whether they are the last."""
-        group = [first]
-        while not self.jobs.empty():
-            job = self.jobs.get()
-            if job is None:
-                return group, True
-            group.append(job)
-        return group, False
-
-    def answer(self, whats: Sequence[Any]) -> list[Any]:
-        """The result of each job, or an exception."""
-        raise NotImplementedError
-
-
-def deliver(found: Sequence[tuple[asyncio.Future[Any], Any]]) -> None:
-    """Set the results or exceptions of the futures."""
-    for waiter, each in found:
-        if waiter.done():  # it was cancelled
-            continue
-        if isinstance(each, BaseException):
-            waiter.set_exception(each)
-        else:
-            waiter.set_result(each)
-
-
-class Learning(Worker):
-    """The only thread that writes: it commits waiting requests, and calls functions between commits."""
-
-    def __init__(self, service: Service) -> None:
-        super().__init__("learn", service.limits.queue)
-        self.service = service
-        self.usual = 1  # requests that lately came together
-
-    def gather(self, first: Job) -> tuple[list[Job], bool]:
-        """Collect requests up to a size; waits briefly for clients just answered, so that one sync serves them all."""
-        group, size, pause = [first], body_size(first), max(PATIENCE[0], self.service.sync_seconds / 4)
+        """Collect jobs to process together, up to a size; returns them, and whether they are the last."""
+        group, size, pause = [first], body_size(first), self.patience()
         last = time.perf_counter() + PATIENCE[1]
         while size < GROUP_BYTES:
             left = min(pause, last - time.perf_counter())
@@ -132,34 +91,59 @@ class Learning(Worker):
         self.usual = max(len(group), (3 * self.usual) // 4)
         return group, False
 
-    def answer(self, whats: Sequence[Part | Callable[[], Any]]) -> list[Any]:
-        """Commit parts together, and call functions in between."""
-        out: list[Any] = []
-        group: list[Part] = []
+    def patience(self) -> float:
+        """Seconds to wait for each further job, if more usually come together."""
+        return 0.0
 
-        def flush() -> None:
-            if group:
-                out.extend(self.service.commit(group))
-                group.clear()
-
-        for what in whats:
-            if callable(what):
-                flush()
-                try:
-                    out.append(what())
-                except ValueError as error:
-                    out.append(error)
-            else:
-                group.append(what)
-        flush()
-        if self.service.unpublished and self.jobs.empty():
-            self.service.publish(now=True)
-        return out
+    def answer(self, whats: Sequence[Any]) -> list[Any]:
+        """The result of each job, or an exception."""
+        raise NotImplementedError
 
 
 def body_size(job: Job) -> int:
     """The number of bytes in the body of a job."""
     return len(getattr(job.what, "body", b""))
+
+
+def deliver(jobs: Sequence[Job], found: Sequence[Any]) -> None:
+    """Set the result or the exception of each job."""
+    for job, each in zip(jobs, found, strict=True):
+        if job.waiter.done():  # it was cancelled
+            continue
+        if isinstance(each, BaseException):
+            job.waiter.set_exception(each)
+        else:
+            job.waiter.set_result(each)
+
+
+class Learning(Worker):
+    """The only thread that writes: it commits waiting requests, and calls functions between commits."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__("learn", service.limits.queue)
+        self.service = service
+
+    def patience(self) -> float:
+        """Long enough for clients just answered to ask again, so that one sync serves them all."""
+        return max(PATIENCE[0], self.service.sync_seconds / 4)
+
+    def answer(self, whats: Sequence[Any]) -> list[Any]:
+        """Commit parts together, and call functions in between."""
+        out: list[Any] = []
+        for calls, together in itertools.groupby(whats, callable):
+            group = list(together)
+            out += map(result_of, group) if calls else self.service.commit(group)
+        if self.service.unpublished and self.jobs.empty():
+            self.service.publish(now=True)
+        return out
+
+
+def result_of(what: Callable[[], Any]) -> Any:
+    """What a function returns, or the ValueError that it raises."""
+    try:
+        return what()
+    except ValueError as error:
+        return error
 
 
 class Predicting(Worker):
