@@ -11,8 +11,10 @@ from ..certificates.coverage import covered_so_far
 from ..rows.labels import number_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..training.state import TrainingState
-    from .live import PlayedRows
+    from .live import PlayedRequest, PlayedRows
 
 POINTS = 256  # at most; then every second one is left out
 MISTAKES = 20
@@ -39,7 +41,16 @@ class ServiceHistory:
         self.mistakes: deque[dict[str, Any]] = deque(maxlen=MISTAKES)
         self.ranges: deque[list[float | None]] = deque(maxlen=RANGES)
 
-    def add(self, state: TrainingState, sequence: int, time: float) -> None:
+    def add(self, state: TrainingState, first: int, played: Sequence[PlayedRequest], time: float) -> None:
+        """Add the results of a commit; `state` is that after it, and `first` the number of its first row."""
+        far = self.far()
+        for piece in dict.fromkeys(each.piece for each in played):
+            self._add_mistakes(first, piece, far)
+            self._add_intervals(first, piece)
+            first += len(piece.y)
+        self._add_point(state, first - 1, time)
+
+    def _add_point(self, state: TrainingState, sequence: int, time: float) -> None:
         """Add a point to the curve if one is due."""
         if self.points and sequence < self.points[-1][0] + self.step:
             return
@@ -51,7 +62,7 @@ class ServiceHistory:
             self.points = self.points[1::2]
             self.step *= 2
 
-    def add_mistakes(self, first: int, piece: PlayedRows, far: float) -> None:
+    def _add_mistakes(self, first: int, piece: PlayedRows, far: float) -> None:
         """Record badly predicted rows; `first` is the number of the first row, and losses above `far` are large."""
         losses, y, labels = piece.losses, piece.y, piece.model.labels
         wrong = losses > (0.0 if labels else far)
@@ -65,7 +76,7 @@ class ServiceHistory:
             mistake = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(mistake)
 
-    def add_intervals(self, first: int, piece: PlayedRows) -> None:
+    def _add_intervals(self, first: int, piece: PlayedRows) -> None:
         """Record the newest rows with their intervals, if any; `first` is the number of the first row."""
         if piece.half is None or piece.model.labels is not None:
             return

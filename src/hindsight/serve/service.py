@@ -36,14 +36,6 @@ SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
 
 
-class NotLearntError(Exception):
-    """Requests that cannot be learnt together, with the error in one of them."""
-
-    def __init__(self, why: Exception) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
 @dataclass
 class Step:
     """A played commit: the number of its first row, its time, its results, and how to undo it."""
@@ -122,7 +114,7 @@ class Service:
         written = self.store.settings() or {}
         self.keep_log = bool(written.get("keep_log", False)) if keep_log is None else keep_log
         began = model is not None or bool(written.get("model", False))
-        wanted = {"plan": self.folder_plan.settings(), "keep_log": self.keep_log, "model": began}
+        wanted = {"plan": self.live.plan.settings(), "keep_log": self.keep_log, "model": began}
         if written != wanted:
             self.store.write_settings(wanted)
         self._restore()
@@ -136,7 +128,7 @@ class Service:
         self.live.limit(ANY)  # committed requests were within the limits of their time
         again = Replay(self.store, self.live, before, self.sequence)
         for commit, played in again.commits():
-            self._note(commit.first, played, commit.time)
+            self.history.add(self.live.settled()[0], commit.first, played, commit.time)
         self.commit_done, self.sequence = again.commit, again.row
         self.live.limit(self.limits)
         self.store.remove_bodies()
@@ -156,15 +148,12 @@ class Service:
         if model is not None:
             if settings is not None:
                 raise OptionError("from", f"{self.store.path} has a model already: leave it out to go on with that")
-            live = LiveModel.after(model, self.limits)
-            self.folder_plan = live.plan
-            return live
+            return LiveModel.after(model, self.limits)
         if settings is None:
             if plan is None or plan.target is None:
                 raise OptionError("target", f"names the column to predict: {self.store.path} is new (or --from MODEL)")
-            self.folder_plan = plan
             return LiveModel(plan, self.limits)
-        kept = self.folder_plan = Plan.from_settings(settings.get("plan", {}), None)
+        kept = Plan.from_settings(settings.get("plan", {}), None)
         if plan is not None and plan.settings() != kept.settings():
             now, was = plan.settings(), kept.settings()
             name = next(name for name in now if now[name] != was.get(name))
@@ -202,15 +191,6 @@ class Service:
             self.commit_done, self.sequence, self.history = commit, sequence, history
             return
 
-    def _note(self, first: int, played: Sequence[PlayedRequest], time: float) -> None:
-        """Record the results of a commit."""
-        far = self.history.far()
-        for piece in dict.fromkeys(each.piece for each in played):
-            self.history.add_mistakes(first, piece, far)
-            self.history.add_intervals(first, piece)
-            first += len(piece.y)
-        self.history.add(self.live.settled()[0], first - 1, time)
-
     def close(self) -> None:
         """Write a snapshot if anything is new, and close the folder."""
         with contextlib.suppress(sqlite3.Error):
@@ -239,7 +219,7 @@ class Service:
         if self.broken:
             return [ServiceError(503, self.broken)] * len(parts)
         self.steps: list[Step] = []
-        before, refused = (self.sequence, self.commit_done, self.waiting), self.refused_rows
+        before = self.sequence, self.commit_done, self.waiting, self.refused_rows
         try:
             self.store.begin()
             out = self._take(parts)
@@ -249,15 +229,14 @@ class Service:
             self.sync_seconds = time.perf_counter() - began
         except BaseException as error:
             self._take_back(error)
-            self.sequence, self.commit_done, self.waiting = before
-            self.refused_rows = refused
+            self.sequence, self.commit_done, self.waiting, self.refused_rows = before
             if not isinstance(error, (sqlite3.Error, OSError)):
                 raise
             return [self._unwritten(error)] * len(parts)
         if not self.steps:
             return out
         for step in self.steps:
-            self._note(step.first, step.played, step.time)
+            self.history.add(self.live.settled()[0], step.first, step.played, step.time)
         self.store.note_newest(self.commit_done)
         self.reader = reader or self.reader
         if (
@@ -293,24 +272,24 @@ class Service:
         """Play and store requests: together, or one by one if one of them is refused."""
         keys = [part.key for part in parts if part.key is not None]
         if len(parts) > 1 and len(set(keys)) == len(keys):  # of two with one key, the first must be answered
-            with contextlib.suppress(NotLearntError):
-                return self._step(parts)
+            found = self._step(parts)
+            if not isinstance(found, Exception):
+                return found
         out: list[dict[str, Any] | Exception] = []
         for part in parts:
-            try:
-                out += self._step([part])
-            except NotLearntError as refused:
-                out.append(refused.why)
+            found = self._step([part])
+            if isinstance(found, Exception):
                 self.refused_rows += part.rows
+            out += [found] if isinstance(found, Exception) else found
         return out
 
-    def _step(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception]:
-        """Check requests, play them together and store them; on a NotLearntError, nothing is changed."""
+    def _step(self, parts: Sequence[Part]) -> list[dict[str, Any] | Exception] | Exception:
+        """Check requests, play them together and store them; returns the answers, or an error if nothing is changed."""
         out: list[Any] = []
         ready: list[tuple[int, Part]] = []
         now, first, waiting = self.clock(), self.sequence + 1, self.waiting
         try:
-            with self.store.all_or_nothing():
+            with self.store.all_or_nothing(), contextlib.ExitStack() as undo:
                 at = first
                 for k, part in enumerate(parts):
                     found: dict[str, Any] | Part | ValueError
@@ -324,31 +303,29 @@ class Service:
                     out.append(found)
                 if ready:
                     learnt = [part for _, part in ready]
-                    played, undo = self.live.learn(learnt)
-                    step = Step(first, now, played, undo)
-                    try:
-                        self.store.add_requests(self.commit_done + 1, now, first, learnt)
-                        for (k, part), each in zip(ready, played, strict=True):
-                            out[k] = self._answer(part, first, each)
-                            first += part.rows
-                    except BaseException:
-                        undo()
-                        raise
+                    played, take_back = self.live.learn(learnt)
+                    undo.callback(take_back)
+                    self.store.add_requests(self.commit_done + 1, now, first, learnt)
+                    at = first
+                    for (k, part), each in zip(ready, played, strict=True):
+                        out[k] = self._answer(part, at, each)
+                        at += part.rows
+                    self.steps.append(Step(first, now, played, take_back))
+                undo.pop_all()
         except (sqlite3.Error, OSError):
             raise
         except Exception as error:
             self.waiting = waiting
-            raise NotLearntError(error) from None
+            return error
         if ready:
-            self.steps.append(step)
-            self.sequence, self.commit_done = first - 1, self.commit_done + 1
+            self.sequence, self.commit_done = at - 1, self.commit_done + 1
         return out
 
     def _admit(self, part: Part, at: int, now: float) -> dict[str, Any] | Part:
         """Check a request; returns its answer if it was processed before or keeps rows, otherwise what to learn."""
         if part.key is not None and (known := self.store.answer_to(part.key)) is not None:
             if known[0] != part.digest:
-                raise ServiceError(422, KEY_OF_OTHER)
+                raise ServiceError(422, "this Idempotency-Key was used for another request")
             return known[1] | {"repeated": True}
         if part.do == "keep":
             return self._keep(part, at - 1, now)
@@ -467,32 +444,27 @@ class Service:
         }  # fmt: skip
         if state is None:
             return out | {"settled": False}
-        weight = state.weight
-        return (
-            out
-            | {
-                "settled": True,
-                "of": state.constant_quantity,
-                "loss": state.compared_losses()[0],
-                "mean_loss": state.compared_losses()[0] / weight,
-                "constant": state.best_constant(),
-                "mean_constant": state.mean_of_constant(),
-                "weight": weight,
-                "mistakes": state.mistakes[0] if state.labels is not None else None,
-                "points": list(self.history.points),
-                "newest_mistakes": list(self.history.mistakes)[::-1],
-                "order": state.order_warning(),
-                "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
-                "drift": drift_of(state.runs[0][0].learner),
-                "top": self.top_weights(),
-                "best": self.best(),
-            }
-            | (
-                {}
-                if state.coverage is None
-                else {"coverage": state.coverage.to_dict(), "ranges": list(self.history.ranges)}
-            )
-        )
+        loss, weight = state.compared_losses()[0], state.weight
+        out |= {
+            "settled": True,
+            "of": state.constant_quantity,
+            "loss": loss,
+            "mean_loss": loss / weight,
+            "constant": state.best_constant(),
+            "mean_constant": state.mean_of_constant(),
+            "weight": weight,
+            "mistakes": state.mistakes[0] if state.labels is not None else None,
+            "points": list(self.history.points),
+            "newest_mistakes": list(self.history.mistakes)[::-1],
+            "order": state.order_warning(),
+            "warnings": [line for run in state.runs[0] for line in assumption_warnings(run)],
+            "drift": drift_of(state.runs[0][0].learner),
+            "top": self.top_weights(),
+            "best": self.best(),
+        }
+        if state.coverage is not None:
+            out |= {"coverage": state.coverage.to_dict(), "ranges": list(self.history.ranges)}
+        return out
 
     def best(self) -> float | None:
         """The loss of the best fixed linear predictor in hindsight on all rows; None if no sums give it accurately."""
@@ -525,16 +497,12 @@ class Service:
     def about(self) -> dict[str, Any]:
         """A description of the model in plain values."""
         state = self.live.state
-        out: dict[str, Any] = {
+        return {
             "target": self.live.plan.target, "sequence": self.sequence, "commit": self.commit_done,
-            "pending": self.waiting, "learner": next(describe_learner(each) for each in self.live.plan.make()),
+            "pending": self.waiting, "learner": describe_learner(self.live.plan.make()[0]),
             "labels": None if state is None else state.labels, "features": self.live.features,
             "limits": asdict(self.limits), "settled": state is not None, "sources": self.store.places(),
         }  # fmt: skip
-        return out
-
-
-KEY_OF_OTHER = "this Idempotency-Key was used for another request"
 
 
 def drift_of(learner: Any) -> dict[str, Any]:
