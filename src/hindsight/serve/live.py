@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import itertools
 import math
 import threading
 from dataclasses import dataclass, replace
@@ -19,11 +18,11 @@ from ..kernels.state import fields_of
 from ..online.margins import each_mean
 from ..online.run import Run, play_rows
 from ..rows.labels import label_number, number_text
-from ..sources.base import Chunk, ReadOptions
+from ..sources.base import ReadOptions
 from ..training.evaluation import probabilities
 from ..training.model import Model
 from ..training.plan import Plan, leaves_loss
-from ..training.prepare import check_labels, check_preparation, coded, in_order, labels_in
+from ..training.prepare import check_labels, check_preparation, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState, plan_after, state_after
 from .mapping_rows import MappingRows, RequestRows, csr_of
@@ -204,32 +203,60 @@ class LiveModel:
         ValueError
             If a row cannot be learnt; nothing is learnt then.
         """
-        own = dict(vars(self))
-        before: Before | None = None
-        mark: Any = None if self.rows is None else self.rows.mark()
-
-        def undo() -> None:
-            vars(self).update(own)
-            if before is not None:
-                before.restore()
+        with contextlib.ExitStack() as undo:
+            undo.callback(vars(self).update, dict(vars(self)))
             if self.rows is not None:
-                self.rows.undo(mark)
-
-        try:
+                mark: Any = self.rows.mark()
+                undo.callback(self.rows.undo, mark)
             if self.state is None:
                 self.settle(parts[0])
             pieces = self.settled()[1].encode(parts)
-            before = Before(self, pieces)
+            undo.callback(self._restorer(pieces))
             self.kept = None
             found: dict[int, PlayedRequest] = {}
             with np.errstate(over="ignore", invalid="ignore"):  # what is not finite then is refused
                 for piece in pieces:
                     found |= self._play(piece)
-            before.check_finite(pieces)
-        except BaseException:
-            undo()
-            raise
-        return [found[k] for k in range(len(parts))], undo
+            self._check_finite(pieces)
+            return [found[k] for k in range(len(parts))], undo.pop_all().close
+
+    def _restorer(self, pieces: Sequence[RequestRows]) -> Callable[[], None]:
+        """A function that takes back what playing the rows is about to change."""
+        state, _ = self.settled()
+        runs = state.runs[0]
+        kept = self.kept or [run.snapshot(touched(run, pieces)) for run in runs]
+        each = [one for run in runs for one in (run, *getattr(run, "members", ()))]
+        fields = [(one, dict(vars(one))) for one in (state, *each)]
+        numbers = state.constant.copy(), state.order.copy(), list(state.mistakes)
+
+        def restore() -> None:
+            for one, own in fields:
+                vars(one).clear()
+                vars(one).update(own)
+            for run, old in zip(runs, kept, strict=True):
+                run.restore(old)
+            state.constant, state.order, state.mistakes = numbers
+
+        return restore
+
+    def _check_finite(self, pieces: Sequence[RequestRows]) -> None:
+        """Raise an error if played rows made a number infinite or NaN, after which nothing could be learnt.
+
+        Moderate rows cannot do so if all numbers were moderate before, so the check is skipped then.
+        """
+        if self.calm and all(is_moderate(piece) for piece in pieces):
+            return
+        state, _ = self.settled()
+        facts = [np.array(run.tally[0].item())[FINITE] for run in state.runs[0]]
+        totals = [state.constant, state.order, *([] if self.sums is None else [self.sums])]
+        met = [values for run in state.runs[0] for values in state_values(run)]
+        sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *totals, *met)])
+        if np.isfinite(sizes).all():
+            self.calm = bool((sizes < CALM).all())
+            return
+        y = np.concatenate([np.abs(p.y) if p.y.dtype.kind == "f" else np.zeros(len(p.y)) for p in pieces])
+        t = int(np.argmax(y))
+        raise SourceError(f"row {t} (target {y[t]:g}): numbers so large cannot be learnt, sums would not be finite")
 
     def _play(self, piece: RequestRows) -> dict[int, PlayedRequest]:
         state, _ = self.settled()
@@ -240,7 +267,7 @@ class LiveModel:
         except NewLabelError as error:
             raise NewLabelError(f"{error}: begin anew with --labels", error.label) from None
         z, y = played.margins, piece.y
-        losses = row_losses(state, z, y)
+        losses = row_losses(state, z, y, played.codes)
         if piece.weight is not None:
             losses = losses * piece.weight
         real, c = np.ones(len(y), bool) if piece.weight is None else piece.weight > 0.0, piece.weight
@@ -304,57 +331,6 @@ class LiveModel:
         rows = rows_of_state(plan, state.source_state, self.limits, state.labels)
         self._take(state, rows)
         self.sums = None if sums is None else np.array(sums, np.float64)
-
-
-class Before:
-    """A copy of the parts of a model that rows will change.
-
-    Parameters
-    ----------
-    live : LiveModel
-        The model.
-    pieces : sequence of RequestRows
-        The rows that are about to be learnt.
-    """
-
-    def __init__(self, live: LiveModel, pieces: Sequence[RequestRows]) -> None:
-        self.live, self.state = live, live.settled()[0]
-        state = self.state
-        self.runs = list(itertools.chain(*state.runs))
-        whole = live.kept if len(state.runs) == 1 else None
-        self.kept = whole or [run.snapshot(touched(run, pieces)) for run in self.runs]
-        each = [one for run in self.runs for one in (run, *getattr(run, "members", ()))]
-        self.fields = [(one, dict(vars(one))) for one in (state, *each)]
-        self.numbers = state.constant.copy(), state.order.copy(), list(state.mistakes)
-
-    def restore(self) -> None:
-        """Restore the model to its state before the rows."""
-        for one, fields in self.fields:
-            vars(one).clear()
-            vars(one).update(fields)
-        for run, kept in zip(self.runs, self.kept, strict=True):
-            run.restore(kept)
-        state = self.state
-        state.constant, state.order, state.mistakes = self.numbers
-
-    def check_finite(self, pieces: Sequence[RequestRows]) -> None:
-        """Raise an error if played rows made a number infinite or NaN, after which nothing could be learnt.
-
-        Moderate rows cannot do so if all numbers were moderate before, so the check is skipped then.
-        """
-        if self.live.calm and all(is_moderate(piece) for piece in pieces):
-            return
-        sums = self.live.sums
-        facts = [np.array(one.tally[0].item())[FINITE] for one in self.runs]
-        totals = [self.state.constant, self.state.order, *([] if sums is None else [sums])]
-        met = [values for run in self.runs for values in state_values(run)]
-        sizes = np.array([np.abs(values).max(initial=0.0) for values in (*facts, *totals, *met)])
-        if np.isfinite(sizes).all():
-            self.live.calm = bool((sizes < CALM).all())
-            return
-        y = np.concatenate([np.abs(p.y) if p.y.dtype.kind == "f" else np.zeros(len(p.y)) for p in pieces])
-        t = int(np.argmax(y))
-        raise SourceError(f"row {t} (target {y[t]:g}): numbers so large cannot be learnt, sums would not be finite")
 
 
 def is_moderate(piece: RequestRows) -> bool:
@@ -561,11 +537,10 @@ LABELS: tuple[set[float], ...] = ({0.0, 1.0}, {-1.0, 1.0}, {1.0, 2.0})  # number
 # ---------------------------------------------------------------- what margins say
 
 
-def row_losses(state: TrainingState, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def row_losses(state: TrainingState, z: np.ndarray, y: np.ndarray, codes: np.ndarray | None) -> np.ndarray:
     """The loss of each row: squared error, log loss (over all runs) or mistakes, as in `state.constant_quantity`."""
-    if state.labels is None:
+    if codes is None:
         return np.asarray((each_mean(state.runs[0][0].learner.loss, z[:, 0]) - y) ** 2)
-    codes = coded(state.labels, Chunk(None, y, None), y)
     if state.in_logs:
         own = codes[:, None] == (np.arange(z.shape[1]) if z.shape[1] > 1 else 1)
         return np.asarray(np.logaddexp(0.0, np.where(own, -z, z)).sum(axis=1))
