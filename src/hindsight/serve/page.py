@@ -15,24 +15,6 @@ FILES = ("page.css", "page.js", "page.html")
 STYLE, SCRIPT, HTML = (Path(__file__).with_name(name).read_text(encoding="utf-8") for name in FILES)
 PAGE = Template(HTML)
 FIRST = 20  # row from which on it is drawn what intervals covered so far
-TILES = {
-    "rows": "rows learnt",
-    "rate": "rows per second",
-    "loss": "loss",
-    "fit": "R²",
-    "constant": "best constant so far",
-    "best": "best fixed predictor in hindsight",
-    "limit": "bound on the loss",
-    "regret": "regret in all",
-    "verdict": "certificate",
-    "learn": "learn: median, p99",
-    "predict": "predict: median, p99",
-    "sync": "sync to disk",
-    "features": "features",
-    "pending": "waiting for outcomes",
-    "waiting": "waiting requests",
-    "refused": "rows refused",
-}
 
 
 def short_number(value: Any) -> str:
@@ -91,7 +73,7 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
         "claims": " ".join(f"{claim[:1].upper()}{claim[1:]}." for claim in claims),
         "of": "RMSE" if squares else f"{summary.get('of', 'loss')} per row",
         "measure": "R²" if right is None else "accuracy",
-        "sum": "regret in all, squared" if squares else TILES["regret"],
+        "sum": "regret in all, squared" if squares else "regret in all",
         "off": "off by" if squares else summary.get("of", "loss"),
     }
     path, points = certificate.get("path", ()), summary.get("points", ())
@@ -143,16 +125,10 @@ def live_page(summary: dict[str, Any], about: dict[str, Any]) -> tuple[str, str]
         What `Service.about` returns.
     """
     page = page_content(summary)
-    texts = {name: html.escape(text) for name, text in page["texts"].items()}
-    label = {"loss": f'<span id="of">{texts["of"]}</span>', "regret": f'<span id="sum">{texts["sum"]}</span>'}
-    label["fit"] = f'<span id="measure">{texts["measure"]}</span>'
-    tiles = "".join(
-        f'<div><dt>{label.get(name, what)}</dt><dd id="{name}">{texts[name]}</dd></div>' for name, what in TILES.items()
-    )
-    fixed = {"target": html.escape(str(about["target"])), "learner": html.escape(about["learner"]), "tiles": tiles}
+    texts = page["texts"] | {"target": str(about["target"]), "learner": about["learner"]}
     tables = {name: table_rows(page[name]) for name in ("top", "mistakes")}
-    text = PAGE.substitute(texts | fixed | tables | {"style": STYLE, "script": SCRIPT})
-    return text, policy(STYLE, SCRIPT)
+    escaped = {name: html.escape(text) for name, text in texts.items()}
+    return PAGE.substitute(escaped | tables | {"style": STYLE, "script": SCRIPT}), policy(STYLE, SCRIPT)
 
 
 def table_rows(cells: list[list[tuple[str, str]]]) -> str:
