@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import OptionError
+from ..serve.planning import ROWS, service_plan
 from ..training.options import LearnerOptions, RowOptions
 from .application import Some, verb
 from .text import print_error_line
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 NEEDED = "the service needs more packages: pip install 'hindsight-learn[serve]'"
-
-
-OF_ROWS = ("target", "weight", "ignore", "labels", "missing")
 OF_LEARNERS = ("learner", "loss", "eta", "drift", "interval")
 
 
@@ -26,7 +24,7 @@ def serve(
     folder: Annotated[
         str, typer.Argument(metavar="DIR", help="The folder that holds everything: rows, snapshots, settings.")
     ],
-    rows: Annotated[dict[str, Any], Some(RowOptions, OF_ROWS)],
+    rows: Annotated[dict[str, Any], Some(RowOptions, ROWS)],
     learner: Annotated[dict[str, Any], Some(LearnerOptions, OF_LEARNERS)],
     *,
     model: Annotated[
@@ -82,7 +80,6 @@ def serve(
 
 def begin(target: str | None, model: str | None, options: dict[str, Any]) -> tuple[Any, Any]:
     """The plan and the model given by the options; both are None to continue with those in the folder."""
-    from ..serve.planning import service_plan
     from ..training.model import open_model
 
     if model is not None:

@@ -9,7 +9,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from types import TracebackType
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -214,8 +214,3 @@ def arrow_stream(table: Any) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return sink.getvalue()
-
-
-def lines_of(rows: Sequence[dict[str, Any]]) -> bytes:
-    """Rows as JSON lines."""
-    return b"\n".join(json.dumps(row).encode() for row in rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.coverage import covered_so_far
-from ..rows.labels import number_text
+from ..rows.labels import chosen_codes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,14 +64,13 @@ class ServiceHistory:
 
     def _add_mistakes(self, first: int, piece: PlayedRows, far: float) -> None:
         """Record badly predicted rows; `first` is the number of the first row, and losses above `far` are large."""
-        losses, y, labels = piece.losses, piece.y, piece.model.labels
-        wrong = losses > (0.0 if labels else far)
-        if not wrong.any():
-            return
-        if labels is not None:
-            said = np.array(piece.said["predictions"], object)
-            wrong &= said != np.array([text(each) for each in y.tolist()], object)
+        losses, y, codes = piece.losses, piece.y, piece.codes
+        wrong = losses > (far if codes is None else 0.0)
+        if codes is not None:
+            wrong &= chosen_codes(piece.z) != codes
         at = np.flatnonzero(wrong)[-MISTAKES:]
+        if not at.size:
+            return
         for k, value in zip(at.tolist(), piece.model.predictions(piece.z[at]).tolist(), strict=True):
             mistake = {"sequence": first + k, "predicted": value, "target": y[k].item(), "loss": float(losses[k])}
             self.mistakes.append(mistake)
@@ -105,8 +104,3 @@ class ServiceHistory:
         out.mistakes.extend(plain["mistakes"])
         out.ranges.extend(plain.get("ranges", ()))  # earlier versions keep none
         return out
-
-
-def text(target: Any) -> str:
-    """A target as the text of a label."""
-    return number_text(target) if isinstance(target, float) else str(target)

@@ -45,11 +45,12 @@ FINITE = np.array([name in NAMES and name != "rate_min" for name in FACTS.names 
 
 @dataclass(eq=False)
 class PlayedRows:
-    """The results for the rows of a piece: margins before learning, targets, losses and predictions."""
+    """The results for the rows of a piece: margins before learning, targets, codes of labels, losses, predictions."""
 
     model: Model
     z: np.ndarray
     y: np.ndarray
+    codes: np.ndarray | None
     losses: np.ndarray
     half: np.ndarray | None
 
@@ -276,7 +277,7 @@ class LiveModel:
             losses[first] = c[first] = 0.0
         if self.sums is not None:
             self.sums = with_rows(self.sums, piece.X, np.asarray(y, float), c, state.plan.intercept)
-        whole = PlayedRows(self.model, z, y, losses, played.half)
+        whole = PlayedRows(self.model, z, y, played.codes, losses, played.half)
         return {k: PlayedRequest(whole, a, b) for k, a, b in piece.spans}
 
     def limit(self, limits: Limits) -> None:

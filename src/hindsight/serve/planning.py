@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError
-from ..training.plan import Plan
 
-ROWS = ("target", "weight", "ignore", "missing", "labels")  # the options of rows that a service takes
+if TYPE_CHECKING:
+    from ..training.plan import Plan
+
+ROWS = ("target", "weight", "ignore", "labels", "missing")  # the options of rows that a service takes
 MISSING = ("indicator", "zero", "error")
 
 
@@ -28,6 +30,8 @@ def service_plan(target: str, learner: str = "auto", **options: Any) -> Plan:
     -------
     Plan
     """
+    from ..training.plan import Plan  # the command takes ROWS from here before it needs this
+
     missing = options.get("missing", "indicator")
     if missing not in MISSING:
         raise OptionError("missing", f"must be one of {', '.join(MISSING)}; got {missing!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import sys
 import time
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SourceError
 from ..rows.labels import parse_float
 from ..sources.opening import ENDINGS
-from .client import Client, lines_of
+from .client import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +86,7 @@ def rows_in_file(path: str, form: str, follow: bool) -> Iterator[bytes | None]:
         elif len(cells) != len(names):
             raise SourceError(f"{path}, line {reader.line_num}: {len(cells)} fields, {len(names)} expected")
         else:
-            yield lines_of([{name: value_of(cell) for name, cell in zip(names, cells, strict=True)}])
+            yield json.dumps({name: value_of(cell) for name, cell in zip(names, cells, strict=True)}).encode()
 
 
 def value_of(cell: str) -> Any:
