@@ -26,11 +26,12 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("httpx")
 
 from hindsight.serve.app import ROUTES
-from hindsight.serve.client import Client, RefusedError
+from hindsight.serve.client import Client, RefusedError, arrow_stream
 from hindsight.serve.openapi import document
+from hindsight.serve.page import short_number
 from hindsight.serve.requests import Limits
-from hindsight.serve.rewind import rewind
-from hindsight.serve.service import Service
+from hindsight.serve.rewind import rows_of
+from hindsight.serve.tail import tail
 from serving import Process
 
 FAST = ("--target", "y", "--learner", "widrow-hoff", "--eta", "0.1")
@@ -243,8 +244,6 @@ def test_the_live_page_has_room_for_numbers_of_any_size(tmp_path, scale):
 
 
 def test_numbers_to_be_read():
-    from hindsight.serve.page import short_number
-
     cases = {
         0.0: "0", 1.5: "1.50", 168510.25: "168,510", -0.001: "-0.00100", 1.25e-6: "1.25e-6", 1.23456e12: "1.23e12",
         9999.9: "10,000", 1e7: "1e7", 12.345678: "12.3",
@@ -521,10 +520,7 @@ def stream_of(row):
         table = pa.table({name: [value] for name, value in row.items()})
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return b"none"
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as out:
-        out.write_table(table)
-    return sink.getvalue().to_pybytes()
+    return arrow_stream(table)
 
 
 def test_the_openapi_document_says_what_there_is(running):
@@ -539,8 +535,6 @@ def test_the_openapi_document_says_what_there_is(running):
 
 
 def test_tail_goes_on_where_it_stopped(tmp_path):
-    from hindsight.serve.tail import tail
-
     data = rows(30)
     path = tmp_path / "rows.csv"
     lines = [",".join(data[0]), *(",".join(str(v) for v in each.values()) for each in data)]
@@ -560,8 +554,6 @@ def test_tail_goes_on_where_it_stopped(tmp_path):
 
 
 def test_tail_learns_a_bad_row_once_it_was_corrected(tmp_path):
-    from hindsight.serve.tail import tail
-
     path = tmp_path / "rows.csv"
     lines = [f"{k / 30:.3f},{k / 10:.3f}" for k in range(30)]
     with Process(tmp_path / "d", *FAST) as process, Client(process.url) as client:
@@ -576,8 +568,6 @@ def test_tail_learns_a_bad_row_once_it_was_corrected(tmp_path):
 
 
 def test_the_rows_of_a_log_make_the_same_model(tmp_path):
-    from hindsight.serve.rewind import rows_of
-
     data = rows(30)
     with Process(tmp_path / "d", *FAST, "--keep-log") as process, Client(process.url) as client:
         client.learn(data[:10])
@@ -590,48 +580,3 @@ def test_the_rows_of_a_log_make_the_same_model(tmp_path):
             [json.loads(line) for line in rows_of(str(tmp_path / "d"))], "y", learner="widrow-hoff", eta=0.1
         )
         assert model.predict(data).tolist() == client.predict(data)["predictions"]
-
-
-def test_rewind(tmp_path):
-    folder = tmp_path / "d"
-    service = Service(str(folder), hindsight_plan(), keep_log=True)
-    from hindsight.serve.requests import Part
-
-    def learn(data):
-        return Part("learn", "json", json.dumps(data).encode())
-
-    data, weights = rows(60), {}
-    for k in range(0, 60, 6):
-        service.commit([learn(data[k : k + 3]), learn(data[k + 3 : k + 6])])
-        weights[service.sequence] = service.live.state.runs[0][0].weights.copy()
-        if k == 30:
-            service.snapshot()
-    service.close()
-    with pytest.raises(ValueError, match="it has 60 rows"):
-        rewind(str(folder), 61)
-    for to in (60, 48, 37, 36, 30, 2):
-        told = rewind(str(folder), to)
-        service = Service(str(folder))
-        assert service.sequence == to and told["aside"].startswith(str(folder))
-        if to in weights:
-            assert (service.live.state.runs[0][0].weights == weights[to]).all()
-        service.close()
-    service = Service(str(folder))
-    assert service.commit([learn(data[:1])])[0]["sequence"] == 3
-    service.close()
-    with pytest.raises(ValueError, match="there is no service"):
-        rewind(str(tmp_path), 0)
-    short = Service(str(tmp_path / "short"), hindsight_plan())
-    for k in range(3):
-        short.commit([learn(data[k : k + 1])])
-        short.snapshot()
-    short.close()
-    with pytest.raises(ValueError, match="it reaches back to row 2 at the earliest"):
-        rewind(str(tmp_path / "short"), 1)
-    assert rewind(str(tmp_path / "short"), 2)["dropped"] == 1
-
-
-def hindsight_plan():
-    from hindsight.serve.planning import service_plan
-
-    return service_plan("y", "widrow-hoff", eta=0.1)

@@ -26,6 +26,7 @@ from hindsight.online.panel import Panel
 from hindsight.online.run import predicted
 from hindsight.serve import service as core
 from hindsight.serve import store
+from hindsight.serve.client import arrow_stream
 from hindsight.serve.planning import service_plan
 from hindsight.serve.replay import replay
 from hindsight.serve.requests import Limits, Part, ServiceError
@@ -65,31 +66,44 @@ def crash(service):
     service.store.close()
 
 
+@pytest.fixture
+def start(tmp_path):
+    """Start a service in a folder of the test; one that runs there is killed before, and all are closed at the end."""
+    running = {}
+
+    def start_one(plan=None, folder="", **more):
+        if folder in running:
+            crash(running[folder])
+        running[folder] = Service(str(tmp_path / folder), plan, **more)
+        return running[folder]
+
+    yield start_one
+    for service in running.values():
+        service.close()
+
+
 def bits(service):
     return *bits_of(service.live), service.sequence
 
 
 @pytest.mark.parametrize("plan", [AUTO, CELLS], ids=["auto", "cells"])
-def test_a_restart_has_the_same_bits(tmp_path, plan):
+def test_a_restart_has_the_same_bits(start, plan):
     data = rows(40)
-    peace, cut = Service(str(tmp_path / "a"), plan), Service(str(tmp_path / "b"), plan)
+    peace, cut = start(plan, "a"), start(plan, "b")
     for k in range(0, 40, 4):
         group = [learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, "y": 1.0}])]
         answers = peace.commit(group)
         if k in (12, 20):
             cut.snapshot()
         if k % 8 == 4:
-            crash(cut)
-            cut = Service(str(tmp_path / "b"))
+            cut = start(folder="b")
         again = cut.commit([learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, "y": 1.0}])])
         assert again == answers
     assert bits(cut) == bits(peace)
     peace.close()
-    cut.close()
-    third = Service(str(tmp_path / "a"))
+    third = start(folder="a")
     assert third.replayed == 0
     assert bits(third) == bits(cut)
-    third.close()
 
 
 @pytest.mark.parametrize(
@@ -102,12 +116,12 @@ def test_a_restart_has_the_same_bits(tmp_path, plan):
         service_plan("y", loss="logistic", labels=["k0", "k1", "k2"]),
     ],
 )
-def test_predictions_change_neither_the_model_nor_later_predictions(tmp_path, plan):
+def test_predictions_change_neither_the_model_nor_later_predictions(start, plan):
     data = rows(60)
     if plan.labels is not None:
         data = [row | {"y": row["c"]} for row in data]
     questions = [{name: value for name, value in row.items() if name != "y"} for row in data]
-    with_reader, without = Service(str(tmp_path / "a"), plan), Service(str(tmp_path / "b"), plan)
+    with_reader, without = start(plan, "a"), start(plan, "b")
     for k in range(0, 60, 20):
         for service in (with_reader, without):
             service.commit([learn(data[k : k + 20])])
@@ -120,8 +134,6 @@ def test_predictions_change_neither_the_model_nor_later_predictions(tmp_path, pl
     refused, good = reader.margins_of([[{"x0": [1]}], questions[:1]])
     assert "row 0, column 'x0'" in str(refused) and good.tobytes() == each[0]
     assert bits(with_reader) == bits(without)
-    with_reader.close()
-    without.close()
 
 
 def whole(reader, questions):
@@ -131,8 +143,8 @@ def whole(reader, questions):
     return X
 
 
-def test_the_newest_snapshot_that_can_be_read_is_taken(tmp_path):
-    service = Service(str(tmp_path), PLAN)
+def test_the_newest_snapshot_that_can_be_read_is_taken(start, tmp_path):
+    service = start(PLAN)
     service.commit([learn(rows(5))])
     service.snapshot()
     service.commit([learn(rows(5, 1))])
@@ -144,21 +156,19 @@ def test_the_newest_snapshot_that_can_be_read_is_taken(tmp_path):
         db.execute("UPDATE snapshots SET state = substr(state, 1, length(state) - 7) WHERE commit_id = 2")
     db.close()
     said = []
-    again = Service(str(tmp_path), notify=said.append)
+    again = start(notify=said.append)
     assert bits(again) == before and again.replayed == 2 and "the snapshot of commit 2 is damaged" in said[0]
-    again.close()
 
 
-def test_old_requests_go_when_a_snapshot_covers_them(tmp_path):
+def test_old_requests_go_when_a_snapshot_covers_them(start):
     for keep_log in (False, True):
-        service = Service(str(tmp_path / str(keep_log)), PLAN, keep_log=keep_log)
+        service = start(PLAN, str(keep_log), keep_log=keep_log)
         for k in range(5):
             service.commit([learn(rows(3, k), source="s", start=3 * k)])
             service.snapshot()
         assert service.store.first_commit() == (1 if keep_log else 5)
         assert service.store.one("SELECT count(*) FROM sources") == (5 if keep_log else 2)
         assert service.store.places() == {"s": 15}
-        service.close()
 
 
 def test_large_bodies_are_files_beside_that_are_durable_before_they_are_referred_to(tmp_path, monkeypatch):
@@ -294,6 +304,43 @@ def test_a_missing_request_is_said(tmp_path):
                 rewind(str(folder))
 
 
+@pytest.mark.parametrize("form", ["json", "lines", "arrow"])
+def test_rewind(start, tmp_path, form):
+    def learn(data):
+        lines = ",\n".join(map(json.dumps, data))
+        bodies = {"json": f"[{lines}]".encode(), "lines": lines.replace("},", "}").encode(), "arrow": stream(data)}
+        return Part("learn", form, bodies[form])
+
+    folder, data, weights = str(tmp_path / "d"), rows(60), {}
+    service = start(PLAN, "d", keep_log=True)
+    for k in range(0, 60, 6):
+        service.commit([learn(data[k : k + 3]), learn(data[k + 3 : k + 6])])
+        weights[service.sequence] = service.live.state.runs[0][0].weights.copy()
+        if k == 30:
+            service.snapshot()
+    service.close()
+    with pytest.raises(SourceError, match="it has 60 rows"):
+        rewind(folder, 61)
+    for to in (60, 48, 37, 36, 30, 2):
+        told = rewind(folder, to)
+        service = start(folder="d")
+        assert service.sequence == to and told["aside"].startswith(folder)
+        if to in weights:
+            assert (service.live.state.runs[0][0].weights == weights[to]).all()
+        service.close()
+    assert start(folder="d").commit([learn(data[:1])])[0]["sequence"] == 3
+    with pytest.raises(SourceError, match="there is no service"):
+        rewind(str(tmp_path), 0)
+    short = start(PLAN, "short")
+    for k in range(3):
+        short.commit([learn(data[k : k + 1])])
+        short.snapshot()
+    short.close()
+    with pytest.raises(SourceError, match="it reaches back to row 2 at the earliest"):
+        rewind(str(tmp_path / "short"), 1)
+    assert rewind(str(tmp_path / "short"), 2)["dropped"] == 1
+
+
 def test_one_writer_per_folder(tmp_path):
     service = Service(str(tmp_path), PLAN)
     with pytest.raises(SourceError, match="another process serves or rewinds this folder"):
@@ -304,14 +351,14 @@ def test_one_writer_per_folder(tmp_path):
     Service(str(tmp_path)).close()
 
 
-def test_keys_make_a_request_count_once(tmp_path):
-    service = Service(str(tmp_path), PLAN)
+def test_keys_make_a_request_count_once(start):
+    service = start(PLAN)
     first, second = service.commit([learn(rows(3), key="a", digest="1"), learn(rows(3), key="a", digest="1")])
     assert second == first | {"repeated": True} and service.sequence == 3
     before = bits(service)
     crash(service)
     for _ in range(2):
-        service = Service(str(tmp_path))
+        service = start()
         (again,) = service.commit([learn(rows(3), key="a", digest="1")])
         assert again == first | {"repeated": True} and bits(service) == before
         (other,) = service.commit([learn(rows(3), key="a", digest="2")])
@@ -319,35 +366,32 @@ def test_keys_make_a_request_count_once(tmp_path):
         service.close()
 
 
-def test_keys_are_forgotten_from_the_oldest(tmp_path):
-    service = Service(str(tmp_path), PLAN, limits=Limits(keys=2))
+def test_keys_are_forgotten_from_the_oldest(start):
+    service = start(PLAN, limits=Limits(keys=2))
     for key in "abc":
         service.commit([learn(rows(2), key=key, digest="1")])
     assert [service.store.answer_to(key) is None for key in "abc"] == [True, False, False]
-    service.close()
 
 
 def waiting_in(service):
     return [number for (number,) in service.store.ask("SELECT id FROM kept WHERE outcome IS NULL ORDER BY id")]
 
 
-def test_outcomes_come_later(tmp_path):
+def test_outcomes_come_later(start):
     now = [1000.0]
-    service = Service(str(tmp_path), PLAN, limits=Limits(expire=100.0, pending=3), clock=lambda: now[0])
+    service = start(PLAN, limits=Limits(expire=100.0, pending=3), clock=lambda: now[0])
     service.commit([learn(rows(3))])
     waiting = [{name: v for name, v in row.items() if name != "y"} for row in rows(4, 1)]
     assert service.commit([keep(waiting[:2])]) == [{"ids": [1, 2]}]
     (full,) = service.commit([keep(waiting[:2])])
     assert isinstance(full, ServiceError) and full.status == 429
-    crash(service)
-    service = Service(str(tmp_path), limits=Limits(expire=100.0, pending=3), clock=lambda: now[0])
+    service = start(limits=Limits(expire=100.0, pending=3), clock=lambda: now[0])
     assert waiting_in(service) == [1, 2]
-    direct = Service(str(tmp_path / "direct"), PLAN)
+    direct = start(PLAN, "direct")
     direct.commit([learn(rows(3))])
     direct.commit([learn([waiting[1] | {"y": 5.0}])])
     (answer,) = service.commit([outcome((2, 5.0))])
     assert answer["sequence"] == 4 and bits(service)[0] == bits(direct)[0]
-    direct.close()
     again, never, twice = service.commit([outcome((2, 5.0)), outcome((99, 5.0)), outcome((1, 1.0), (1, 1.0))])
     assert (again.status, never.status, twice.status) == (410, 404, 410)
     now[0] += 101.0
@@ -355,9 +399,8 @@ def test_outcomes_come_later(tmp_path):
     assert late.status == 410 and not waiting_in(service) and service.waiting == 0
     assert service.commit([keep(waiting[:1])]) == [{"ids": [3]}]
     service.close()
-    service = Service(str(tmp_path), clock=lambda: now[0])
+    service = start(clock=lambda: now[0])
     assert waiting_in(service) == [3] and service.sequence == 4
-    service.close()
 
 
 def fails(service, code, text):
@@ -371,8 +414,8 @@ def fails(service, code, text):
     service.store.commit = commit
 
 
-def test_a_full_disk_refuses_learning_and_predicting_goes_on(tmp_path):
-    service = Service(str(tmp_path), AUTO)
+def test_a_full_disk_refuses_learning_and_predicting_goes_on(start):
+    service = start(AUTO)
     service.commit([learn(rows(5)), learn(rows(5, 1))])
     before = bits(service)
     fails(service, sqlite3.SQLITE_FULL, "database or disk is full")
@@ -384,14 +427,12 @@ def test_a_full_disk_refuses_learning_and_predicting_goes_on(tmp_path):
     del service.store.commit
     assert service.commit([learn([{"brand": "new", "y": 1.0}])])[0]["sequence"] == 11
     after = bits(service)
-    crash(service)
-    service = Service(str(tmp_path))
+    service = start()
     assert bits(service) == after
-    service.close()
 
 
-def test_a_disk_that_does_not_sync_ends_learning(tmp_path):
-    service = Service(str(tmp_path), PLAN)
+def test_a_disk_that_does_not_sync_ends_learning(start):
+    service = start(PLAN)
     service.commit([learn(rows(5))])
     acknowledged, reader = bits(service), service.reader
     fails(service, sqlite3.SQLITE_IOERR_FSYNC, "disk I/O error")
@@ -401,14 +442,13 @@ def test_a_disk_that_does_not_sync_ends_learning(tmp_path):
     (refused,) = service.commit([learn(rows(2, 1))])
     assert refused.status == 503
     service.close()
-    service = Service(str(tmp_path))
+    service = start()
     assert service.sequence in (5, 7)  # it was not acknowledged: it may be there or not
     assert service.sequence == 7 or bits(service) == acknowledged
-    service.close()
 
 
-def test_a_bad_row_is_refused_with_one_line_and_changes_nothing(tmp_path):
-    service = Service(str(tmp_path), AUTO, limits=Limits(row_features=9, features=20))
+def test_a_bad_row_is_refused_with_one_line_and_changes_nothing(start):
+    service = start(AUTO, limits=Limits(row_features=9, features=20))
     service.commit([learn(rows(5))])
     before = bits(service)
     cases = {
@@ -430,11 +470,10 @@ def test_a_bad_row_is_refused_with_one_line_and_changes_nothing(tmp_path):
     assert bits(service) == before and service.commit_done == 1
     (good, bad) = service.commit([learn(rows(1, 9)), learn(cases["the target is missing"])])
     assert good["sequence"] == 6 and isinstance(bad, SourceError)
-    service.close()
 
 
-def test_labels_settle_with_the_first_rows(tmp_path):
-    service = Service(str(tmp_path), AUTO)
+def test_labels_settle_with_the_first_rows(start):
+    service = start(AUTO)
     (one,) = service.commit([learn([{"x": 1, "y": "yes"}])])
     assert isinstance(one, SourceError) and "--labels" in str(one)
     one, two = service.commit([learn([{"x": 1, "y": "yes"}]), learn([{"x": 1, "y": "yes"}, {"x": 2, "y": "no"}])])
@@ -443,23 +482,20 @@ def test_labels_settle_with_the_first_rows(tmp_path):
     assert "label 'maybe' is not one of no, yes" in str(third)
     z = service.reader.margins([{"x": 1.0}])
     assert set(service.reader.answers(z)) == {"predictions", "probabilities"}
-    service.close()
-    declared = Service(str(tmp_path / "declared"), service_plan("y", labels=["a", "b", "c"]))
+    declared = start(service_plan("y", labels=["a", "b", "c"]), "declared")
     (answer,) = declared.commit([learn([{"x": 1, "y": "a"}])])
     assert len(answer["probabilities"][0]) == 3
-    declared.close()
 
 
-def test_numbers_that_may_be_labels_are_not_guessed(tmp_path):
+def test_numbers_that_may_be_labels_are_not_guessed(start):
     cases = [([0, 1], "log loss"), ([-1, 1], "log loss"), ([3, 5], None), ([7], None), ([0.5], "squared error")]
     for first, said in [*cases, ([3, 5, 6], "squared error"), ([1, "x"], "log loss")]:
-        service = Service(str(tmp_path / str(first)), AUTO)
+        service = start(AUTO, str(first))
         (answer,) = service.commit([learn([{"x": 1.0, "y": y} for y in first])])
         if said is None:
             assert "may be labels or numbers" in str(answer) and service.commit_done == 0
         else:
             assert answer["of"] == said
-        service.close()
 
 
 def test_the_plan_stays(tmp_path):
@@ -479,12 +515,7 @@ def table(data):
 
 
 def stream(data):
-    import pyarrow as pa
-
-    sink, arrow = pa.BufferOutputStream(), table(data)
-    with pa.ipc.new_stream(sink, arrow.schema) as out:
-        out.write_table(arrow)
-    return sink.getvalue().to_pybytes()
+    return arrow_stream(table(data))
 
 
 value = st.one_of(st.none(), st.floats(-1e6, 1e6), st.integers(-(2**60), 2**60), st.booleans())
@@ -517,20 +548,18 @@ def test_arrow_and_json_say_the_same(tmp_path_factory, data):
         assert getattr(csr_of(one.X), field).tolist() == getattr(csr_of(two.X), field).tolist(), field
 
 
-def test_many_lines_are_read_as_columns(tmp_path):
+def test_many_lines_are_read_as_columns(start):
     from hindsight.serve.requests import parse
 
     data = rows(300)
     body = learn(data).body
     assert not isinstance(parse("lines", body, Limits()), list)
-    fast, slow = Service(str(tmp_path / "a"), AUTO), Service(str(tmp_path / "b"), AUTO)
+    fast, slow = start(AUTO, "a"), start(AUTO, "b")
     (one,) = fast.commit([learn(data)])
     (two,) = slow.commit([Part("learn", "json", json.dumps(data).encode())])
     assert one == two and bits(fast) == bits(slow)
     dated = [row | {"when": "2020-01-01", "n": None} for row in data]
     assert isinstance(parse("lines", learn(dated).body, Limits()), list)  # text, not a date
-    fast.close()
-    slow.close()
 
 
 TEXTS = (
@@ -592,20 +621,19 @@ def test_damaged_arrow_is_refused():
 
 
 @pytest.mark.parametrize("kind", ["table", "plain", "dicts"])
-def test_a_model_goes_on_in_a_service(tmp_path, kind):
+def test_a_model_goes_on_in_a_service(start, tmp_path, kind):
     data = [row | {"when": f"2020-01-{1 + k % 28:02d}"} for k, row in enumerate(rows(60))]
     if kind == "plain":
         data = [{name: v for name, v in row.items() if name not in ("c", "when")} for row in data]
     source = data[:40] if kind == "dicts" else table(data[:40])
     model = hindsight.learn(source, "y")
     whole = hindsight.learn(source, "y").partial_fit(data[40:] if kind == "dicts" else table(data[40:]))
-    service = Service(str(tmp_path), model=model)
+    service = start(model=model)
     for k in range(40, 60, 5):
         (answer,) = service.commit([learn(data[k : k + 5])])
         assert answer["rows"] == 5
     fresh = [{name: v for name, v in row.items() if name != "y"} for row in data[:5]]
-    crash(service)
-    service = Service(str(tmp_path))
+    service = start()
     said = service.reader.answers(service.reader.margins(fresh))["predictions"]
     assert np.allclose(said, whole.predict(fresh if kind == "dicts" else table(fresh)), rtol=1e-9)
     if kind == "dicts":
@@ -618,7 +646,6 @@ def test_a_model_goes_on_in_a_service(tmp_path, kind):
     saved = tmp_path / "model"
     service.live.to_model().save(saved)
     assert hindsight.load(saved).progress["rows"] == 60
-    service.close()
 
 
 def test_models_that_cannot_go_on_here_are_said(tmp_path):
@@ -627,19 +654,17 @@ def test_models_that_cannot_go_on_here_are_said(tmp_path):
         Service(str(tmp_path), model=model)
 
 
-def test_snapshots_come_by_themselves(tmp_path, monkeypatch):
+def test_snapshots_come_by_themselves(start, monkeypatch):
     monkeypatch.setattr(core, "SNAPSHOT_ROWS", 10)
-    service = Service(str(tmp_path), PLAN)
+    service = start(PLAN)
     for k in range(6):
         service.commit([learn(rows(3, k))])
     before = bits(service)
-    crash(service)
-    service = Service(str(tmp_path))
+    service = start()
     assert service.replayed == 2 and bits(service) == before
-    service.close()
 
 
-def test_learn_replays_a_service_to_the_same_bits(tmp_path):
+def test_learn_replays_a_service_to_the_same_bits(start, tmp_path):
     """`hindsight learn DIR`: features join on the way, which moves the last digits where chunks are others."""
     from typer.testing import CliRunner
 
@@ -667,7 +692,7 @@ def test_learn_replays_a_service_to_the_same_bits(tmp_path):
     assert model.runs[0].weights.tobytes() == whole.runs[0].weights.tobytes()
     found = CliRunner().invoke(app, ["learn", folder, "--eta", "1"])
     assert found.exit_code == 2 and "--eta cannot be given for the folder of a service" in found.output
-    gone = Service(str(tmp_path / "gone"), PLAN)
+    gone = start(PLAN, "gone")
     for k in range(4):
         gone.commit([learn(rows(3, k))])
         gone.snapshot()
@@ -686,9 +711,9 @@ def certificate_of(service):
         certifier.close()
 
 
-def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
+def test_a_certificate_from_sums_where_the_log_is_gone(start):
     """Features join, rows have weights, the process ends in between: the sums are those of all rows."""
-    service = Service(str(tmp_path), service_plan("y", "widrow-hoff", eta=0.05, weight="w"))
+    service = start(service_plan("y", "widrow-hoff", eta=0.05, weight="w"))
     rng, all_rows, names = np.random.default_rng(1), [], ["a", "b", "late"]
     for k in range(12):
         X = rng.normal(size=(20, 2 + (k > 4)))
@@ -699,8 +724,7 @@ def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
         if k % 3 == 2:
             service.snapshot()
         if k == 7:
-            crash(service)
-            service = Service(str(tmp_path))
+            service = start()
     found = certificate_of(service)
     X = np.array([[row["a"], row["b"], row.get("late", 0.0), 1.0] for row in all_rows])
     y, c = (np.array([row[name] for row in all_rows]) for name in "yw")
@@ -710,12 +734,11 @@ def test_a_certificate_from_sums_where_the_log_is_gone(tmp_path):
     assert found["best"]["best"] == pytest.approx(wanted, rel=1e-9) and found["best"]["rows"] == 240
     assert service.summary()["best"] == pytest.approx(wanted, rel=1e-9)
     assert f"{wanted:.6g}" in found["claims"][1] and "no bound is claimed for all rows" in found["claims"][-1]
-    service.close()
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e8])
-def test_sums_say_how_far_off_they_may_be_and_leave_out_the_row_that_set_the_start(tmp_path, offset):
-    service = Service(str(tmp_path), service_plan("y", loss="square"))
+def test_sums_say_how_far_off_they_may_be_and_leave_out_the_row_that_set_the_start(start, offset):
+    service = start(service_plan("y", loss="square"))
     X = np.random.default_rng(3).normal(size=(90, 2))
     y = X @ [1.0, -2.0] + 0.1 * np.random.default_rng(4).normal(size=90)
     X[:, 0] += offset
@@ -733,13 +756,12 @@ def test_sums_say_how_far_off_they_may_be_and_leave_out_the_row_that_set_the_sta
     assert found["claims"][0].startswith("over all 90 rows so far but the first, which only set the start: off by ")
     assert found["measured"]["constant"] == pytest.approx(float(((y[1:] - y[1:].mean()) ** 2).sum()))
     assert service.summary()["best"] == (pytest.approx(wanted) if offset == 0.0 else None)
-    service.close()
 
 
-def test_a_certificate_over_the_rows_that_are_there(tmp_path):
+def test_a_certificate_over_the_rows_that_are_there(start):
     from sklearn.linear_model import LogisticRegression
 
-    service = Service(str(tmp_path), service_plan("y", "descent", eta=0.3, loss="logistic"))
+    service = start(service_plan("y", "descent", eta=0.3, loss="logistic"))
     rng, all_rows, told = np.random.default_rng(2), [], []
     for k in range(12):
         data = [{"a": float(a), "b": float(b)} for a, b in rng.normal(size=(20, 2))]
@@ -758,7 +780,6 @@ def test_a_certificate_over_the_rows_that_are_there(tmp_path):
     model = LogisticRegression(C=np.inf, tol=1e-10).fit(X, y)
     wanted = -np.log(model.predict_proba(X)[np.arange(120), y]).sum()
     assert found["best"] == pytest.approx(wanted, rel=1e-6)
-    service.close()
 
 
 # ---------------------------------------------------------------- nothing that was refused leaves a trace
@@ -773,16 +794,10 @@ def trace(service):
     return tables, told, sums, live.plan, live.features, service.sequence, service.waiting, service.history.to_plain()
 
 
-def restarted(service):
-    path = service.store.path
-    crash(service)
-    return Service(path)
-
-
 @pytest.mark.parametrize("plan", [AUTO, PLAN], ids=["auto", "widrow-hoff"])
 @pytest.mark.parametrize("y", [1e160, -1e200, 1.7e308])
-def test_a_large_finite_target_is_refused(tmp_path, plan, y):
-    service = Service(str(tmp_path), plan)
+def test_a_large_finite_target_is_refused(start, plan, y):
+    service = start(plan)
     (first,) = service.commit([learn([{"a": 1.0, "y": 0.5}, {"a": 1.0, "y": 3.5}, {"a": 1.0, "y": y}])])
     assert isinstance(first, ValueError) and re.search("so large cannot be learnt|non-finite|overflows", str(first))
     assert service.live.state is None and trace(service)[0]["requests"] == []
@@ -794,49 +809,37 @@ def test_a_large_finite_target_is_refused(tmp_path, plan, y):
         assert np.isfinite(service.reader.margins([{"x0": 1.0, "fresh": 1.0}])).all()
     assert trace(service)[4] == before[4]
     before = trace(service)
-    service = restarted(service)
+    service = start()
     assert trace(service) == before
-    service.close()
 
 
-def test_what_is_kept_can_be_learnt(tmp_path):
+def test_what_is_kept_can_be_learnt(start):
     import datetime
 
     import pyarrow as pa
 
-    service = Service(str(tmp_path), service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]))
+    service = start(service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]))
     service.commit([learn(rows(5))])
     before = trace(service)
     dated = pa.table({"x0": [1.0], "when": [datetime.datetime(2020, 1, 1)]})
     infinite = pa.table({"x0": [1.0], "when": [np.inf]})
     for bad in (dated, infinite, pa.table({"x0": [1.0], "c=k0": [1.0], "c": ["k0"]})):
-        (refused,) = service.commit([Part("keep", "arrow", stream_of(bad))])
+        (refused,) = service.commit([Part("keep", "arrow", arrow_stream(bad))])
         assert isinstance(refused, ValueError) and "\n" not in str(refused)
         assert trace(service) == before
-    (kept,) = service.commit([Part("keep", "arrow", stream_of(pa.table({"x0": [np.nan], "x1": [0.5]})))])
+    (kept,) = service.commit([Part("keep", "arrow", arrow_stream(pa.table({"x0": [np.nan], "x1": [0.5]})))])
     before = trace(service)
-    service = restarted(service)
+    service = start()
     assert trace(service) == before
-    direct = Service(str(tmp_path / "direct"), service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]))
+    direct = start(service_plan("y", "widrow-hoff", eta=0.1, ignore=["when"]), "direct")
     direct.commit([learn(rows(5))])
     direct.commit([learn([{"x0": None, "x1": 0.5, "y": 3.0}])])
     (answer,) = service.commit([outcome((kept["ids"][0], 3.0))])
     assert answer["rows"] == 1 and bits(service)[0] == bits(direct)[0]
-    service.close()
-    direct.close()
 
 
-def stream_of(arrow):
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, arrow.schema) as out:
-        out.write_table(arrow)
-    return sink.getvalue().to_pybytes()
-
-
-def test_refused_rows_of_a_stream_are_not_taken(tmp_path):
-    service = Service(str(tmp_path), PLAN)
+def test_refused_rows_of_a_stream_are_not_taken(start):
+    service = start(PLAN)
     service.commit([learn(rows(5))])
     before = trace(service)
     data = rows(6, 1)
@@ -851,11 +854,10 @@ def test_refused_rows_of_a_stream_are_not_taken(tmp_path):
     (again,) = service.commit([learn(data[:3], source="f", start=0)])
     assert again == {"rows": 0, "position": 6, "repeated": True}
     assert certificate_of(service)["verdict"] == "HOLDS"
-    service.close()
 
 
-def test_a_refused_first_request_decides_nothing(tmp_path):
-    service = Service(str(tmp_path), AUTO)
+def test_a_refused_first_request_decides_nothing(start):
+    service = start(AUTO)
     for bad in ([{"x": [1], "y": "a"}, {"x": 1, "y": "b"}], [{"x": 1e200, "y": "a"}, {"x": 1e200, "y": "b"}]):
         (refused,) = service.commit([learn(bad)])
         assert isinstance(refused, ValueError) and service.live.state is None and service.live.plan is AUTO
@@ -863,24 +865,22 @@ def test_a_refused_first_request_decides_nothing(tmp_path):
     refused, answer = service.commit(mixed)
     assert isinstance(refused, SourceError) and answer["of"] == "squared error"
     before = bits(service)
-    service = restarted(service)
+    service = start()
     assert bits(service) == before and service.live.state.labels is None
-    service.close()
 
 
-def test_smaller_limits_do_not_refuse_what_was_committed(tmp_path):
-    service = Service(str(tmp_path), PLAN, keep_log=True)
+def test_smaller_limits_do_not_refuse_what_was_committed(start, tmp_path):
+    service = start(PLAN, keep_log=True)
     service.commit([learn(rows(300))])
     before = bits(service)
     crash(service)
     with sqlite3.connect(tmp_path / NAME) as db:
         db.execute("DELETE FROM snapshots")
     db.close()
-    service = Service(str(tmp_path), limits=Limits(body=10, rows=3, row_features=1, features=2, values=3))
+    service = start(limits=Limits(body=10, rows=3, row_features=1, features=2, values=3))
     assert bits(service) == before
     (refused,) = service.commit([learn([{"fresh": 1.0, "y": 1.0}])])
     assert isinstance(refused, SourceError)
-    service.close()
 
 
 def test_limits_come_before_memory(monkeypatch):
@@ -928,29 +928,26 @@ def test_nothing_is_compiled_by_the_first_requests(tmp_path):
     assert found["warm"] == 0 < found["cold"]
 
 
-def test_the_first_row_costs_what_the_certificate_says(tmp_path):
-    service = Service(str(tmp_path), service_plan("y", loss="square"), keep_log=True)
+def test_the_first_row_costs_what_the_certificate_says(start):
+    service = start(service_plan("y", loss="square"), keep_log=True)
     (first,) = service.commit([learn([{"x0": 1.0, "y": 410.5}])])
     assert first["loss"] == 0.0  # it gives the members of the panel their start, and is no round
     (more,) = service.commit([learn(rows(9))])
     assert more["loss"] == pytest.approx(service.live.state.losses()[0], rel=1e-12)
-    service.close()
 
 
-def test_the_newest_mistakes_are_the_newest(tmp_path):
-    service = Service(str(tmp_path), service_plan("y", "descent", eta=0.3, loss="logistic", labels=["0", "1"]))
+def test_the_newest_mistakes_are_the_newest(start):
+    service = start(service_plan("y", "descent", eta=0.3, loss="logistic", labels=["0", "1"]))
     data = [{"x": 1.0, "y": 1} for _ in range(300)]
     for t in (10, 40, 90, 230):
         data[t] = {"x": 1.0, "y": 0}
     service.commit([learn(data)])
     assert [each["sequence"] for each in service.summary()["newest_mistakes"]][:4] == [231, 91, 41, 11]
-    service.close()
-    numbers = Service(str(tmp_path / "n"), service_plan("y", "widrow-hoff", eta=0.1))
+    numbers = start(service_plan("y", "widrow-hoff", eta=0.1), "n")
     for k in range(40):  # the first rows are far off, those that come later less so
         noise = [(50.0 if (k, t) == (39, 3) else 1.0) * (-1.0) ** t for t in range(10)]
         numbers.commit([learn([{"x": 1.0, "y": 1e4 + each} for each in noise])])
     assert 394 in [each["sequence"] for each in numbers.summary()["newest_mistakes"]]
-    numbers.close()
 
 
 # ---------------------------------------------------------------- folders of earlier versions
@@ -968,7 +965,7 @@ def auto_of_then(loss="auto", second_order="auto", drift=0.0, quantile=None, del
 
 
 @pytest.mark.parametrize("name", ["kept-log", "dropped-log", "stuck"])
-def test_folders_of_earlier_versions_are_converted(tmp_path, monkeypatch, name):
+def test_folders_of_earlier_versions_are_converted(start, tmp_path, monkeypatch, name):
     if name == "stuck":
         monkeypatch.setitem(LEARNERS, "auto", LEARNERS["auto"]._replace(make=auto_of_then))
     wanted = json.loads((FOLDERS / "expected.json").read_text())[name]
@@ -976,7 +973,7 @@ def test_folders_of_earlier_versions_are_converted(tmp_path, monkeypatch, name):
     with pytest.raises(SourceError, match="is of an earlier version: hindsight serve converts it"):
         replay(str(tmp_path / "d"))
     said = []
-    service = Service(str(tmp_path / "d"), notify=said.append, clock=lambda: 1_700_000_100.0)
+    service = start(folder="d", notify=said.append, clock=lambda: 1_700_000_100.0)
     assert len(said) == 1 and "was converted" in said[0] and ("without 1" in said[0]) == (name == "stuck")
     probe = [{"x0": 1.0, "x1": -0.5, "x2": 0.25, "c": "k1"}, {"x0": 0.1, "new": 2.0}]
     found = service.reader.answers(service.reader.margins(probe))  # steps may be rounded in another way by now
@@ -993,7 +990,7 @@ def test_folders_of_earlier_versions_are_converted(tmp_path, monkeypatch, name):
     for number in wanted["pending"]:
         assert service.commit([outcome((number, 1.0 if service.live.state.labels is None else "hi"))])[0]["rows"] == 1
     before = bits(service)
-    service = restarted(service)
+    service = start(folder="d")
     assert bits(service) == before
     if name != "dropped-log":
         assert certificate_of(service)["verdict"] == "HOLDS"

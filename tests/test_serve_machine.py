@@ -27,6 +27,7 @@ import httpx
 
 from conftest import many
 from hindsight.serve.app import Api
+from hindsight.serve.client import ARROW, arrow_stream
 from hindsight.serve.planning import service_plan
 from hindsight.serve.requests import Part
 from hindsight.serve.rewind import rewind
@@ -34,7 +35,6 @@ from hindsight.serve.service import Service
 
 ETA = 0.1
 PLAN = service_plan("y", "widrow-hoff", eta=ETA)
-ARROW = "application/vnd.apache.arrow.stream"
 KINDS = {"json": "application/json", "lines": "application/x-ndjson", "arrow": ARROW}
 PROBE = {"a": 0.5, "b": -0.25, "c": "u", "d": None}
 
@@ -105,10 +105,7 @@ def body_of(rows, form):
         except (pa.ArrowException, OverflowError):
             return json.dumps(rows).encode(), "json"
         if all(set(row) == set(rows[0]) for row in rows) and not any(pa.types.is_nested(t) for t in table.schema.types):
-            sink = pa.BufferOutputStream()
-            with pa.ipc.new_stream(sink, table.schema) as stream:
-                stream.write_table(table)
-            return sink.getvalue().to_pybytes(), form
+            return arrow_stream(table), form
     return json.dumps(rows).encode(), "json"
 
 
