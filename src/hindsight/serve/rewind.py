@@ -174,7 +174,7 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
                 part = Part("learn", form, old._get(str(number), body, crc, ""), rows)
                 if sequence is not None and last > sequence >= first:
                     part = shortened(part, sequence - first + 1)
-                    found = (number, commit, at, first, part.rows, form, zlib.crc32(part.body), part.body)
+                    found = (number, commit, at, first, part.rows, part.form, zlib.crc32(part.body), part.body)
                 if sequence is None or first <= sequence:
                     new.ask("INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?)", found)
         number += 1
@@ -248,12 +248,8 @@ def rows_of(path: str, first: int = 1) -> Iterator[str]:
 
 def shortened(part: Part, count: int) -> Part:
     """The first rows of a part."""
-    parsed = part.parse(ANY)
     if part.form == "arrow":
-        body = arrow_stream(parsed.slice(0, count))
-    elif part.form == "lines":
-        lines = [line for line in part.body.splitlines() if line.strip()]
-        body = b"\n".join(lines[:count])
-    else:
-        body = json.dumps(part.mappings(ANY)[:count]).encode()
-    return replace(part, body=body, rows=count, parsed=None)
+        body = arrow_stream(part.parse(ANY).slice(0, count))
+        return replace(part, body=body, rows=count, parsed=None)
+    body = json.dumps(part.mappings(ANY)[:count]).encode()
+    return replace(part, form="json", body=body, rows=count, parsed=None)
