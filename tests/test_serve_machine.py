@@ -152,7 +152,7 @@ class Machine(RuleBasedStateMachine):
 
     def ask(self, method, path, body=b"", **headers):
         async def send():
-            transport = httpx.ASGITransport(app=self.api.app)
+            transport = httpx.ASGITransport(app=self.api)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
                 return await client.request(method, path, content=body, headers=headers)
 

@@ -71,7 +71,7 @@ def serve(
         service.warm_up()
         api.start()
         try:
-            run(api.app, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
+            run(api, host, port, lambda where: print_error_line(f"serving {folder} ({about}) at {where}"))
         finally:
             api.stop()
 

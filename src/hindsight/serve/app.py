@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import math
 import time
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
     from .service import Service
 
+LOG = logging.getLogger("uvicorn.error")
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS = [  # of every response, but that pages have policies of their own
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+]
 CONTENT_TYPES = {
     "application/json": "json",
     "application/x-ndjson": "lines",
@@ -58,7 +67,7 @@ class Asked(Request):
 
 
 class Api:
-    """The handler of all requests, with its worker threads.
+    """The ASGI application that answers all requests, with its worker threads.
 
     Parameters
     ----------
@@ -78,30 +87,45 @@ class Api:
         self.held = 0  # bytes of the bodies of all unanswered requests
         self.latest: tuple[float, dict[str, Any]] = (-math.inf, {})
         self.reading = asyncio.Lock()
-        self.app = Guard(self.answer, [*LOOPBACK, *hosts], token, self.metrics)
+        self.guard = Guard([*LOOPBACK, *hosts], token)
 
-    async def answer(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, with little overhead because single rows may come by the thousand per second."""
-        request, method = Asked(scope, receive), scope["method"]
-        found = ROUTES.get(scope["path"].rstrip("/") or "/")
-        try:
-            if found is None:
-                response = refusal(ServiceError(404, "there is no such page: /docs lists what there is"))
-            elif method not in found.methods:
-                error = ServiceError(405, f"{method} is not for this path: /docs lists what there is")
-                response = refusal(error, allow=", ".join(found.methods))
-            else:
-                response = await found.answer(self, request)
-        except ClientDisconnect:
+        if scope["type"] != "http":
             return
+        began, status = time.perf_counter(), 499  # remains if the client has disconnected
+        try:
+            response = await self.respond(Asked(scope, receive))
+            if response is not None:
+                status = response.status_code
+                if response.media_type != "text/html":
+                    response.raw_headers.append((b"content-security-policy", POLICY.encode()))
+                response.raw_headers += HEADERS
+                await response(scope, receive, send)
+        finally:
+            self.metrics.add(scope["path"], scope["method"], status, time.perf_counter() - began)
+
+    async def respond(self, request: Asked) -> Response | None:
+        """The response to a request; None if the client has disconnected."""
+        path, method = request.scope["path"], request.scope["method"]
+        try:
+            self.guard.check(request.scope)
+            found = ROUTES.get(path.rstrip("/") or "/")
+            if found is None:
+                raise ServiceError(404, "there is no such page: /docs lists what there is")
+            if method not in found.methods:
+                error = ServiceError(405, f"{method} is not for this path: /docs lists what there is")
+                return refusal(error, allow=", ".join(found.methods))
+            return await found.answer(self, request)
+        except ClientDisconnect:
+            return None
         except ValueError as error:
-            response = refusal(error)
+            return refusal(error)
         except Exception:
-            await json_response({"error": "this is a bug of hindsight: see its log"}, 500)(scope, receive, send)
-            raise
+            LOG.exception("Exception in ASGI application")
+            return json_response({"error": "this is a bug of hindsight: see its log"}, 500)
         finally:
             self.held -= request.held
-        await response(scope, receive, send)
 
     def start(self) -> None:
         """Start the workers."""
@@ -249,10 +273,8 @@ class Api:
                     try:
                         summary = await self.summary()
                         yield f"event: summary\ndata: {dumps(summary | {'page': page_content(summary)})}\n\n"
-                        if summary["settled"] and self.certifier.due(summary["sequence"]):
-                            self.certifier.busy = True
-                            material = await self.learning.do(self.certifier.material)
-                            self.task = asyncio.create_task(self.certifier.refresh(material))
+                        if summary["settled"]:
+                            self.certifier.refresh(self.learning, summary["sequence"])
                     except ServiceError:
                         yield ": busy\n\n"
                     await asyncio.sleep(1.0)

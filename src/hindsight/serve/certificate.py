@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,14 @@ from ..rows.data import Data
 from ..training.certify import certify_runs
 from ..training.comparing import losses_of, scores_of
 from .replay import Replay, StoredRows
+from .requests import ServiceError
 from .store import Store
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
     from ..training.state import TrainingState
     from .service import Service
+    from .workers import Learning
 
 MOST, SHOWN = 500_000, 20_000  # rows that are certified when asked to, and by itself for the page
 FEW = 50
@@ -65,7 +67,7 @@ class Certifier:
         self.pool = ThreadPoolExecutor(1, "certify")
         self.found: tuple[int, dict[str, Any]] | None = None
         self.shown: dict[str, Any] | None = None
-        self.busy = False
+        self.task: asyncio.Task[None] | None = None
 
     def close(self) -> None:
         """Stop computing."""
@@ -132,19 +134,16 @@ class Certifier:
 
     # ------------------------------------------------------------ for the page
 
-    def due(self, sequence: int) -> bool:
-        """Whether the page needs a new certificate: the rows have doubled since the last and are not too many."""
+    def refresh(self, learning: Learning, sequence: int) -> None:
+        """Begin to compute a new certificate if the rows have doubled since the last and are not too many."""
         last = 0 if self.shown is None else self.shown["sequence"]
-        return not self.busy and FEW <= sequence <= SHOWN and sequence >= 2 * last
+        idle = self.task is None or self.task.done()
+        if idle and FEW <= sequence <= SHOWN and sequence >= 2 * last:
+            self.task = asyncio.create_task(self._show(learning))
 
-    async def refresh(self, material: Material) -> None:
-        """Compute the certificate shown on the page."""
-        self.busy = True
-        try:
-            found = await self.certify(material)
-            self.shown = briefly(found)
-        finally:
-            self.busy = False
+    async def _show(self, learning: Learning) -> None:
+        with suppress(ServiceError):  # too many requests wait: it is tried again
+            self.shown = briefly(await self.certify(await learning.do(self.material)))
 
 
 def briefly(found: dict[str, Any]) -> dict[str, Any]:
