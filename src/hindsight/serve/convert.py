@@ -20,7 +20,7 @@ from ..errors import ModelError
 from ..storage import checkpoint
 from ..storage.container import sync_folder
 from .requests import ANY, Limits, Part
-from .store import ADVICE, NAME, Store, StoreError, lock, read_settings, unpacked_json
+from .store import ADVICE, NAME, Store, StoreError, lock, make_folder, read_settings, unpacked_json, write_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,10 +56,9 @@ def convert(path: str, notify: Callable[[str], None] = lambda _: None, rewinding
     held = lock(os.path.abspath(path))
     try:
         shutil.rmtree(temporary, ignore_errors=True)
-        store = Store(temporary, write=True)
         base = first_snapshot(path)
-        store.write_settings((read_settings(path) or {}) | {"model": base is not None and began(base)})
-        store.close()
+        make_folder(temporary)
+        write_settings(temporary, (read_settings(path) or {}) | {"model": base is not None and began(base)})
         service = Service(temporary, limits=replace(ANY, keys=Limits.keys))
         try:
             left_out = learn_all(path, service, base, rewinding)

@@ -160,7 +160,7 @@ class LiveModel:
         assert plan.target is not None
         targets = [{plan.target: row.get(plan.target)} for row in part.mappings(self.limits)]
         (found,) = MappingRows(ReadOptions(target=plan.target), self.limits).encode([replace(part, parsed=targets)])
-        plan = settled(plan, found.y)
+        plan = with_loss(plan, found.y)
         labels = None
         if plan.classify():
             met = set(plan.labels) if plan.labels is not None else labels_in(found.y)
@@ -171,7 +171,7 @@ class LiveModel:
                 )
             labels = in_order(met)
             check_labels(labels)
-        reader = mapping_rows(plan, self.limits)
+        reader = rows_of_plan(plan, self.limits)
         count = 1 if labels is None or len(labels) == 2 else len(labels)
         learners = plan.make()
         if not all(learner.geometry.can_grow for learner in learners):
@@ -467,7 +467,7 @@ def with_rows(sums: np.ndarray, X: Any, y: np.ndarray, c: np.ndarray | None, int
 # ---------------------------------------------------------------- how rows are read
 
 
-def mapping_rows(plan: Plan, limits: Limits) -> MappingRows:
+def rows_of_plan(plan: Plan, limits: Limits) -> MappingRows:
     """The reader of rows for a service that started without a model, or with one that learnt from JSON lines."""
     reading = plan.reading
     options = ReadOptions(
@@ -501,13 +501,13 @@ def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labe
     if not state or not state.get("names") or plan.reading.get("hash_bits") is not None:
         raise ModelError("does not name its features: learn from a table or from JSON lines")
     if "space" in state and "table" not in state:
-        rows = mapping_rows(plan, limits)
+        rows = rows_of_plan(plan, limits)
         rows.restore(state)
         return rows
     return TableRows(plan, state, limits, labels)
 
 
-def settled(plan: Plan, y: np.ndarray) -> Plan:
+def with_loss(plan: Plan, y: np.ndarray) -> Plan:
     """The plan, with losses that are "auto" chosen by the first targets."""
     unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
     if not unsaid:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from ..errors import SourceError
 from ..training.plan import Plan
 from ..training.prepare import Preparation, PreparedChunk
-from .live import LiveModel, mapping_rows, rows_of_state
+from .live import LiveModel, rows_of_plan, rows_of_state
 from .mapping_rows import csr_of
 from .requests import ANY
-from .store import ADVICE, Store, StoreError
+from .store import ADVICE, Store, StoreError, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ class Replay:
     @classmethod
     def begin(cls, store: Store, snapshot: int | None = None) -> Replay:
         """A replay from the snapshot of a commit, or from the first row."""
-        live = LiveModel(Plan.from_settings((store.settings() or {}).get("plan", {}), None), ANY)
+        live = LiveModel(Plan.from_settings((read_settings(store.path) or {}).get("plan", {}), None), ANY)
         if snapshot is None:
             return cls(store, live)
         live.restore(store.snapshot(snapshot)["model"])
@@ -93,7 +93,7 @@ def replay(path: str) -> LiveModel:
                 f"{path}: its rows begin with commit {first:,}: older ones went when a snapshot covered them "
                 "(hindsight serve --keep-log keeps all)"
             )
-        if (store.settings() or {}).get("model"):
+        if (read_settings(store.path) or {}).get("model"):
             raise SourceError(f"{path}: it began with a model, and what that had learnt from is not in the folder")
         again = Replay.begin(store)
         for _ in again.commits():
@@ -122,7 +122,7 @@ class StoredRows(Preparation):
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
         """One pass over the rows, as wide as the runs' current features."""
         begins = self.source_state is None
-        rows = mapping_rows(self.plan, ANY) if begins else rows_of_state(self.plan, self.source_state, ANY, self.labels)
+        rows = rows_of_plan(self.plan, ANY) if begins else rows_of_state(self.plan, self.source_state, ANY, self.labels)
         with closing(Store(self.path)) as store:
             for commit in store.commits(self.after):
                 if commit.number > self.last:

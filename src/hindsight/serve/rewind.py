@@ -19,7 +19,7 @@ from .client import arrow_stream
 from .convert import convert
 from .replay import Replay
 from .requests import ANY, Part
-from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError
+from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ def rewind(path: str, sequence: int | None = None) -> dict[str, Any]:
         old = open_damaged(new.path)
         try:
             found = copy_all(old, new, sequence)
-            moved = unused(new)
+            moved = new.unused_bodies()
         finally:
             old.close()
             if old.file != os.path.join(new.path, NAME):
@@ -91,13 +91,6 @@ def exchange(new: Store, moved: list[str], row: int) -> str:
     sync_folder(new.path)
     os.pwrite(new.lock, bytes(NEWEST.size), 0)
     return aside
-
-
-def unused(new: Store) -> list[str]:
-    """The body files that a new database does not refer to."""
-    used = {str(k) for (k,) in new.ask("SELECT id FROM requests WHERE body IS NULL")}
-    used |= {f"snapshot-{k}" for (k,) in new.ask("SELECT commit_id FROM snapshots WHERE state IS NULL")}
-    return sorted(set(os.listdir(new.bodies)) - used) if os.path.isdir(new.bodies) else []
 
 
 def open_damaged(path: str) -> Store:
@@ -183,7 +176,7 @@ def copy_requests(old: Store, new: Store, sequence: int | None) -> int:
 
 def reach(store: Store, base: int | None) -> tuple[int | None, str | None]:
     """The last row that a start from a snapshot or the first row would reach, and the error that stops it there."""
-    if base is None and ((store.settings() or {}).get("model") or store.first_commit() not in (1, None)):
+    if base is None and ((read_settings(store.path) or {}).get("model") or store.first_commit() not in (1, None)):
         return None, None
     again = Replay.begin(store, base)
     try:

@@ -21,7 +21,7 @@ from .history import ServiceHistory
 from .live import LiveModel, Reader
 from .replay import Replay
 from .requests import ANY, Limits, Part, ServiceError
-from .store import ADVICE, Store, StoreError, packed_json, unpacked_json
+from .store import ADVICE, Store, StoreError, packed_json, read_settings, unpacked_json, write_settings
 from .table_rows import TableRows
 
 if TYPE_CHECKING:
@@ -111,12 +111,12 @@ class Service:
         self.sync_seconds = 0.0
         self.broken: str | None = None
         self.live = self._begin(plan, model)
-        written = self.store.settings() or {}
+        written = read_settings(self.store.path) or {}
         self.keep_log = bool(written.get("keep_log", False)) if keep_log is None else keep_log
         began = model is not None or bool(written.get("model", False))
         wanted = {"plan": self.live.plan.settings(), "keep_log": self.keep_log, "model": began}
         if written != wanted:
-            self.store.write_settings(wanted)
+            write_settings(self.store.path, wanted)
         self._restore()
         self.began = self.live.state is not None and bool(self.live.state.before)
         before, first = self.commit_done, self.store.first_commit()
@@ -144,7 +144,7 @@ class Service:
 
     def _begin(self, plan: Plan | None, model: Model | None) -> LiveModel:
         """The model before anything is restored."""
-        settings = self.store.settings()
+        settings = read_settings(self.store.path)
         if model is not None:
             if settings is not None:
                 raise OptionError("from", f"{self.store.path} has a model already: leave it out to go on with that")

@@ -411,25 +411,23 @@ class Store:
             raise StoreError(f"{file}: {where} is damaged, its CRC-32 differs: {ADVICE}")
         return body
 
+    def unused_bodies(self) -> list[str]:
+        """The body files that no request and no snapshot refers to."""
+        names = os.listdir(self.bodies) if os.path.isdir(self.bodies) else []
+        out = []
+        for name in sorted(names):
+            kind, _, number = name.rpartition("-")
+            if kind not in ("", "snapshot") or not number.isdigit():
+                continue
+            where = "snapshots WHERE state IS NULL AND commit_id" if kind else "requests WHERE body IS NULL AND id"
+            if self.one(f"SELECT 1 FROM {where} = ?", int(number)) is None:
+                out.append(name)
+        return out
+
     def remove_bodies(self) -> None:
         """Remove body files that are no longer referenced."""
-        names = os.listdir(self.bodies) if os.path.isdir(self.bodies) else []
-        for name in names:
-            kind, _, number = name.rpartition("-")
-            query = "SELECT 1 FROM snapshots WHERE commit_id = ?" if kind else "SELECT 1 FROM requests WHERE id = ?"
-            if kind in ("", "snapshot") and number.isdigit() and self.one(query, int(number)) is None:
-                os.unlink(os.path.join(self.bodies, name))
-
-    # ------------------------------------------------------------ settings
-
-    def settings(self) -> dict[str, Any] | None:
-        """The settings of the service; None if it was never started."""
-        return read_settings(self.path)
-
-    def write_settings(self, settings: dict[str, Any]) -> None:
-        """Store the settings of the service."""
-        text = json.dumps({"version": VERSION} | settings, indent=2, ensure_ascii=False)
-        write_text(os.path.join(self.path, "settings.json"), [text + "\n"])
+        for name in self.unused_bodies():
+            os.unlink(os.path.join(self.bodies, name))
 
 
 ADVICE = "restore a backup, or go back to what can be read with hindsight rewind DIR"
@@ -448,6 +446,12 @@ def read_settings(folder: str) -> dict[str, Any] | None:
     if not isinstance(found, dict) or found.pop("version", None) not in (1, VERSION):
         raise ModelError(f"{path}: these are not the settings of a service of this version")
     return found
+
+
+def write_settings(folder: str, settings: dict[str, Any]) -> None:
+    """Write the settings of a folder's service."""
+    text = json.dumps({"version": VERSION} | settings, indent=2, ensure_ascii=False)
+    write_text(os.path.join(folder, "settings.json"), [text + "\n"])
 
 
 def lock(path: str) -> int:
