@@ -33,8 +33,8 @@ def policy_tag(scripts: Sequence[str] = (), styles: Sequence[str] = ()) -> str:
     """
     rules = (
         "default-src 'none'",
-        f"script-src {_hashes(scripts)}",
-        f"style-src-elem {_hashes(styles)}",
+        f"script-src {hashes(scripts)}",
+        f"style-src-elem {hashes(styles)}",
         "style-src-attr 'unsafe-inline'",  # such attributes run nothing, and hold nothing that comes from data
         "base-uri 'none'",
         "form-action 'none'",
@@ -42,6 +42,7 @@ def policy_tag(scripts: Sequence[str] = (), styles: Sequence[str] = ()) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{"; ".join(rules)}">'
 
 
-def _hashes(texts: Sequence[str]) -> str:
+def hashes(texts: Sequence[str]) -> str:
+    """The hashes of texts as sources in a content security policy."""
     each = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
     return " ".join(f"'sha256-{value}'" for value in each) or "'none'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import math
 import time
@@ -12,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
+from ..formatting import _plain
 from ..storage.codec import encode
 from ..storage.container import pieces_of
 from .certificate import Certifier
-from .client import ARROW
+from .client import ARROW, arrow_stream
 from .guard import LOOPBACK, Guard
 from .metrics import Metrics
 from .openapi import IDS, KEEP, KEY, LEARNT, OUTCOME, PREDICTIONS, QUIET, ROW, SOURCE, START, Route, docs_page, document
 from .page import live_page, page_content
 from .requests import Part, ServiceError
-from .responses import dumps, json_response, predictions_response, refusal
 from .workers import Learning, Predicting
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ LISTENERS = 200
 SMALL = 1 << 16  # bytes that are parsed between other requests
 HELD = 8  # times the largest body: the limit on all bodies in memory
 LONGEST = 200  # characters of an idempotency key, and of the name of a stream
+ENCODE = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False).encode
+MANY = 1000  # predictions from which on an answer is written beside the event loop
+RETRY_AFTER = {429: "1", 503: "10", 507: "10"}  # seconds
+UNREAD = (401, 403, 413, 415, 421)  # statuses of requests whose body is not read
 ROUTES: dict[str, Route] = {}
 
 
@@ -299,11 +304,6 @@ class Api:
         return html_response(*live_page(await self.summary(), await self.learning.do(self.service.about)))
 
 
-def html_response(text: str, policy: str) -> Response:
-    """An HTML response with a content security policy."""
-    return HTMLResponse(text, headers={"content-security-policy": policy})
-
-
 def outcome_of(k: int, row: dict[str, Any]) -> tuple[int, Any]:
     """The id and the target of an outcome."""
     if set(row) != {"id", "target"}:
@@ -320,3 +320,56 @@ def short_text(name: str, text: str) -> str:
     if not (0 < len(text) <= LONGEST and text.isprintable()):
         raise ServiceError(422, f"{name} must have 1 to {LONGEST} printable characters")
     return text
+
+
+# ---------------------------------------------------------------- responses
+
+
+def dumps(value: Any) -> str:
+    """A value as JSON; numbers that are not finite become null."""
+    try:
+        return ENCODE(value)
+    except ValueError:
+        return ENCODE(_plain(value))
+
+
+def json_response(value: Any, status: int = 200, **headers: str) -> Response:
+    """An answer as JSON."""
+    return Response(dumps(value), status, headers, "application/json")
+
+
+async def predictions_response(request: Request, found: dict[str, Any]) -> Response:
+    """An answer as JSON, or its predictions as an Arrow stream if requested."""
+    if request.headers.get("accept", "").startswith(ARROW):
+        values = {name: str(found[name]) for name in ("sequence", "rows", "loss") if name in found}
+        headers = {f"x-hindsight-{name}": value for name, value in values.items()}
+        return Response(await asyncio.to_thread(arrow_of, found), headers=headers, media_type=ARROW)
+    if len(found.get("predictions", ())) > MANY:
+        return await asyncio.to_thread(json_response, found)
+    return json_response(found)
+
+
+def arrow_of(found: dict[str, Any]) -> bytes:
+    """Predictions, probabilities, intervals and ids as an Arrow stream."""
+    import pyarrow as pa
+
+    columns = {"prediction": pa.array(found.get("predictions", []))}
+    names = {"probabilities": "probabilities", "low": "low", "high": "high", "labels": "sets", "id": "ids"}
+    return arrow_stream(pa.table(columns | {name: pa.array(found[key]) for name, key in names.items() if key in found}))
+
+
+def refusal(error: Exception, **headers: str) -> Response:
+    """The response to a refused request, with the reason in one line."""
+    status = error.status if isinstance(error, ServiceError) else 422
+    if status in RETRY_AFTER:
+        headers["retry-after"] = RETRY_AFTER[status]
+    if status == 401:
+        headers["www-authenticate"] = 'Basic realm="hindsight"'
+    if status in UNREAD:
+        headers["connection"] = "close"
+    return json_response({"error": " ".join(str(error).split())[:1000]}, status, **headers)
+
+
+def html_response(text: str, policy: str) -> Response:
+    """An HTML response with a content security policy."""
+    return HTMLResponse(text, headers={"content-security-policy": policy})

@@ -427,13 +427,15 @@ class Reader:
                 z = self.margins([row for k in together for row in requests[k]])
                 ends = np.cumsum([len(requests[k]) for k in together])
                 found = dict(zip(together, np.split(z, ends[:-1]), strict=True))
-        return [found[k] if k in found else self._alone(parsed) for k, parsed in enumerate(requests)]
+        return [found[k] if k in found else result_of(self.margins, parsed) for k, parsed in enumerate(requests)]
 
-    def _alone(self, parsed: Any) -> np.ndarray | ValueError:
-        try:
-            return self.margins(parsed)
-        except ValueError as error:
-            return error
+
+def result_of(work: Callable[..., Any], *given: Any) -> Any:
+    """What a function returns, or the ValueError that it raises."""
+    try:
+        return work(*given)
+    except ValueError as error:
+        return error
 
 
 def dense_if_full(X: Any, features: int) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import inspect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
+from ..content_policy import hashes
 from .client import ARROW
 
 if TYPE_CHECKING:
@@ -177,13 +176,8 @@ def docs_page(api: dict[str, Any]) -> tuple[str, str]:
 
 def policy(style: str, script: str | None = None) -> str:
     """A content security policy that permits a page its own style and script and requests to this service only."""
-    rules = ["default-src 'none'", f"style-src {hashed(style)}", "base-uri 'none'", "form-action 'none'"]
+    rules = ["default-src 'none'", f"style-src {hashes([style])}", "base-uri 'none'", "form-action 'none'"]
     rules += ["frame-ancestors 'none'", "img-src data:"]
     if script is not None:
-        rules += [f"script-src {hashed(script)}", "connect-src 'self'"]
+        rules += [f"script-src {hashes([script])}", "connect-src 'self'"]
     return "; ".join(rules)
-
-
-def hashed(text: str) -> str:
-    """The hash of a text as a source in a content security policy."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

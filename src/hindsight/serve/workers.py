@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .live import NOTHING_YET
+from .live import NOTHING_YET, result_of
 from .requests import ServiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .service import Service
 
@@ -136,14 +136,6 @@ class Learning(Worker):
         if self.service.unpublished and self.jobs.empty():
             self.service.publish(now=True)
         return out
-
-
-def result_of(what: Callable[[], Any]) -> Any:
-    """What a function returns, or the ValueError that it raises."""
-    try:
-        return what()
-    except ValueError as error:
-        return error
 
 
 class Predicting(Worker):
