@@ -7,7 +7,7 @@ from typing import Any
 from ..online.panel import Panel, PanelRun, auto, shares_of
 from ..online.run import Run
 from ..validation import choice
-from .mixins import LogisticProbabilityMixin, SetsMixin
+from .mixins.runs import SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
 
@@ -30,12 +30,6 @@ class PanelMixin:
             return self.panel
         cells = choice("features", self.features, ("columns", "cells")) == "cells"
         return auto(self.loss, self.second_order, drift=float(self.drift), cells=cells, **settings)
-
-    def _begin(self, features: int, count: int) -> None:
-        """Start `count` runs."""
-        panel = self._learner()  # type: ignore[attr-defined]
-        self.runs_ = [self._new_run(panel, features) for _ in range(count)]
-        self._cover()  # type: ignore[attr-defined]
 
     def _new_run(self, learner: Any, features: int, start: Any = None) -> Run:
         return PanelRun(learner, features, intercept=self.fit_intercept)
@@ -156,7 +150,7 @@ class AutoRegressor(PanelMixin, OnlineRegressor):
         return panel
 
 
-class AutoClassifier(SetsMixin, PanelMixin, LogisticProbabilityMixin, OnlineClassifier):
+class AutoClassifier(SetsMixin, PanelMixin, OnlineClassifier):
     """Classification that needs no rate and no scaling: a panel of learners, aggregated.
 
     The members are lazy implicit steps in the running geometry at five rates, three diagonal Newton learners and, on

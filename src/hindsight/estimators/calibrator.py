@@ -15,7 +15,8 @@ from ..forecast.scores import Score, numbers, same_length, weights
 from ..rows.labels import class_probabilities
 from ..storage.registry import want
 from ..validation import whole
-from .mixins import EstimatorMixin, LabelsMixin
+from .mixins.estimator import EstimatorMixin
+from .mixins.labels import LabelsMixin
 from .mixins.rows import read_weights, require_y
 
 Knots = tuple[np.ndarray, np.ndarray]

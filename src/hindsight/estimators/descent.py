@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..online.learners import Learner, descent
-from .mixins import LogisticProbabilityMixin, SetsMixin
+from .mixins.runs import SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
 
@@ -115,7 +115,7 @@ class DescentRegressor(OnlineRegressor):
         return learner
 
 
-class DescentClassifier(SetsMixin, LogisticProbabilityMixin, OnlineClassifier):
+class DescentClassifier(SetsMixin, OnlineClassifier):
     """Classification by online gradient descent, or by exponentiated gradient, on a general loss.
 
     A dual vector takes gradient steps, theta -= eta loss'(w.x, y) x, and the geometry maps it to the weights: w =

@@ -14,18 +14,12 @@ from ..density import Keyed, Product
 from ..density.product import columns_of
 from ..errors import RowError
 from .class_densities import ClassDensitiesMixin
-from .mixins import EstimatorMixin, LabelsMixin, RowsMixin
+from .mixins.estimator import EstimatorMixin
+from .mixins.labels import LabelsMixin
 from .mixins.rows import check_finite
 
 
-class GenerativeClassifier(
-    EstimatorMixin,
-    ClassDensitiesMixin,
-    LabelsMixin,
-    RowsMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class GenerativeClassifier(ClassDensitiesMixin, LabelsMixin, EstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier with a density for each class and Bayes' rule: P(class | x) is proportional to P(class) p(x | class).
 
     Each class has its own parameters (so covariances may differ), learnt in one pass. All computations are in the log
@@ -75,7 +69,6 @@ class GenerativeClassifier(
     array(['f', 'm'], dtype='<U1')
     """
 
-    _takes_sparse = False
     _private_state = ("_bank", "_each")
 
     def __init__(self, density: Any = "gaussian", *, priors: Any = None, crowd: float = 2.0) -> None:

@@ -19,18 +19,9 @@ from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, choice, number, whole
-from .mixins import (
-    BoundNotScoreMixin,
-    LabelsMixin,
-    LinearMixin,
-    LinearRegressorMixin,
-    LogisticProbabilityMixin,
-    MarginClassifierMixin,
-    RunsMixin,
-    TargetsMixin,
-)
+from .mixins.linear import LinearMixin, LinearRegressorMixin, LogisticProbabilityMixin
 from .mixins.rows import read_weights
-from .mixins.runs import check_runs, one_or_all, starts_of
+from .mixins.runs import RunsMixin, check_runs, one_or_all, starts_of
 from .progress import progress_bar
 
 if TYPE_CHECKING:
@@ -38,9 +29,10 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
 
 
-class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[misc]
+class GradientDescent(RunsMixin, LinearMixin):
     """Base of the two estimators; subclasses implement `_targets_for`."""
 
+    _bounds_loss = True
     runs_: list[Descent]
     rho_: float  # of eta="theory"
     _setting: tuple[Any, ...]
@@ -293,13 +285,7 @@ class GradientDescent(RunsMixin, LinearMixin, BaseEstimator):  # type: ignore[mi
         return replace(certificate, notes=(*certificate.notes, note))
 
 
-class GradientDescentRegressor(
-    BoundNotScoreMixin,
-    TargetsMixin,
-    LinearRegressorMixin,
-    RegressorMixin,  # type: ignore[misc]
-    GradientDescent,
-):
+class GradientDescentRegressor(LinearRegressorMixin, GradientDescent, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression by gradient descent or stochastic gradient descent on a loss of targets.
 
     Both minimise f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in
@@ -394,14 +380,7 @@ class GradientDescentRegressor(
         return self._seen(X, y)
 
 
-class GradientDescentClassifier(
-    BoundNotScoreMixin,
-    LogisticProbabilityMixin,
-    LabelsMixin,
-    MarginClassifierMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    GradientDescent,
-):
+class GradientDescentClassifier(LogisticProbabilityMixin, GradientDescent, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classification by gradient descent or stochastic gradient descent on a loss of labels.
 
     Both minimise f(w) = sum_i c_i loss(w.x_i, y_i) / sum_i c_i + (l2/2) |w|^2, where c are the weights of the rows: in

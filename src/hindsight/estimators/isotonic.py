@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
 from ..storage.registry import want
 from ..validation import check_numbers, choice
-from .mixins import EstimatorMixin
+from .mixins.estimator import EstimatorMixin
 
 
 class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

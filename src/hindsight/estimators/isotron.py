@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..batch.isotonic import check_lipschitz
@@ -14,12 +14,12 @@ from ..batch.isotron import Curve, GivenLink, LearntLink
 from ..batch.links import LINK_FUNCTIONS, own_link
 from ..rows.labels import class_probabilities
 from ..validation import choice
-from .mixins import LabelsMixin, LinearClassifierMixin
+from .mixins.labels import LabelsMixin
 from .mixins.runs import one_or_all
 from .rounds import RoundsMixin, RoundsRegressorMixin
 
 
-class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
+class IsotronRegressor(RoundsRegressorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression that learns both a direction w and a nondecreasing link u, such that the mean of y is u(w.x).
 
     In each round the link u_t is the isotonic regression of y on the margins w_t.x, and w_(t+1) = w_t + eta mean((y -
@@ -115,7 +115,7 @@ class IsotronRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[mis
         return Curve(z, self.y_offset_ + self.y_scale_ * mean)
 
 
-class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class IsotronClassifier(LabelsMixin, RoundsMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier that learns both a direction and the link from margins to probabilities.
 
     Isotron on targets 0 and 1: in each round the link u_t is the isotonic regression of the targets on the margins
@@ -244,7 +244,7 @@ class IsotronClassifier(LabelsMixin, RoundsMixin, LinearClassifierMixin, Classif
         return np.asarray(self.classes_[likeliest])
 
 
-class GLMtronBatchRegressor(RoundsRegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GLMtronBatchRegressor(RoundsRegressorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Regression through a known link u by GLM-tron, with one averaged update per pass over the rows.
 
     In each round w_(t+1) = w_t + eta mean((y - u(w_t.x)) x), for a link u that is nondecreasing and lambda-Lipschitz.

@@ -15,14 +15,14 @@ from ..rows.data import Data
 from ..storage.fields import conforms
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, number
-from .mixins import EstimatorMixin, RowsMixin, TargetsMixin
+from .mixins.estimator import EstimatorMixin
 from .mixins.rows import read_weights
 from .progress import progress_bar
 
 WIDE = 500  # columns above which sparse rows are solved by iteration
 
 
-class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
     The solution is unique if the rows have full column rank; otherwise it is the minimum-norm w, as given by the
@@ -82,6 +82,7 @@ class LeastSquares(EstimatorMixin, TargetsMixin, RowsMixin, RegressorMixin, Base
     array([1., 1.])
     """
 
+    _takes_sparse = True
     _factor: Factor | None
     _iterated: LeastSquaresSolution | None
 

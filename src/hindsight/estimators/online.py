@@ -6,16 +6,17 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..errors import AssumptionWarning
 from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
-from .mixins import FitMixin, LinearMixin, RunsMixin, SingleRowMixin
+from .mixins.estimator import FitMixin
+from .mixins.linear import LinearMixin
 from .mixins.rows import read_weights
-from .mixins.runs import check_runs, starts_of
+from .mixins.runs import RunsMixin, check_runs, starts_of
+from .mixins.single_rows import SingleRowMixin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +24,10 @@ if TYPE_CHECKING:
 BLOCK = 1 << 15  # rows that are played again at once
 
 
-class OnlineEstimator(
-    FitMixin,
-    SingleRowMixin,
-    RunsMixin,
-    LinearMixin,
-    BaseEstimator,  # type: ignore[misc]  # scikit-learn is not typed
-):
+class OnlineEstimator(FitMixin, SingleRowMixin, RunsMixin, LinearMixin):
     """Base of the online estimators; subclasses implement a constructor and `_learner`."""
 
+    _bounds_loss = True
     runs_: list[Run]
     _private_state = ("_ones", "_row", "_swift", "_column")
 

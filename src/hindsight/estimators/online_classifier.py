@@ -6,13 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import unique_labels
 
 from ..online.run import unchanged_on_error
 from ..rows.labels import run_count, target_of_runs
 from ..validation import whole
-from .mixins import BoundNotScoreMixin, ClassWeightMixin, LabelsMixin, MarginClassifierMixin
+from .mixins.labels import ClassWeightMixin
+from .mixins.linear import MarginClassifierMixin
 from .mixins.rows import read_weights
 from .online import OnlineEstimator
 
@@ -20,14 +21,7 @@ if TYPE_CHECKING:
     from ..rows.data import Data
 
 
-class OnlineClassifier(
-    BoundNotScoreMixin,
-    ClassWeightMixin,
-    LabelsMixin,
-    MarginClassifierMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    OnlineEstimator,
-):
+class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the online classifiers: ``classes_[1]`` is positive; more than two classes have one-vs-rest runs."""
 
     _places: tuple[np.ndarray, dict[Any, int]]  # the classes, and the place of each

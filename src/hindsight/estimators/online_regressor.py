@@ -5,22 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from sklearn.base import RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from ..online.run import unchanged_on_error
 from ..validation import whole
-from .mixins import BoundNotScoreMixin, IntervalsMixin, LinearRegressorMixin, TargetsMixin
+from .mixins.linear import LinearRegressorMixin
+from .mixins.runs import IntervalsMixin
 from .online import OnlineEstimator
 
 
-class OnlineRegressor(
-    IntervalsMixin,
-    BoundNotScoreMixin,
-    TargetsMixin,
-    LinearRegressorMixin,
-    RegressorMixin,  # type: ignore[misc]
-    OnlineEstimator,
-):
+class OnlineRegressor(IntervalsMixin, LinearRegressorMixin, OnlineEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the online regressors: a single run on targets that are numbers."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, passes: int | None = None) -> None:

@@ -19,7 +19,7 @@ from ..rows.data import Data
 from ..storage.fields import is_count
 from ..storage.registry import want
 from ..validation import whole
-from .mixins import EstimatorMixin, LabelsMixin, MarginClassifierMixin
+from .mixins.linear import MarginClassifierMixin
 from .mixins.runs import one_or_all, starts_of
 from .progress import progress_bar
 
@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-class BatchPerceptronClassifier(
-    LabelsMixin,
-    EstimatorMixin,
-    MarginClassifierMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classifier by the batch perceptron with a pocket.
 
     With labels -1 and 1, the rows are scanned repeatedly in their order, and w += y x for every row with y (w.x) <= 0

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +16,8 @@ from ..rows.data import Data
 from ..storage.fields import is_count, is_number, is_vector
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number, whole
-from .mixins import BoundNotScoreMixin, FitMixin, LinearMixin, LinearRegressorMixin, TargetsMixin
+from .mixins.estimator import FitMixin
+from .mixins.linear import LinearMixin, LinearRegressorMixin
 from .mixins.rows import read_weights
 from .mixins.runs import one_or_all
 from .progress import progress_bar
@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
 
 
-class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
+class RoundsMixin(FitMixin, LinearMixin):
     """Learning in rounds over all rows; subclasses implement a constructor, `_part` and `_targets_for`."""
+
+    _bounds_loss = True
 
     rounds: int
     eta: float | None
@@ -201,7 +203,7 @@ class RoundsMixin(BoundNotScoreMixin, FitMixin, LinearMixin):
         ])  # fmt: skip
 
 
-class RoundsRegressorMixin(RoundsMixin, TargetsMixin, LinearRegressorMixin, RegressorMixin):  # type: ignore[misc]
+class RoundsRegressorMixin(RoundsMixin, LinearRegressorMixin):
     """Rounds on targets that are numbers."""
 
     y_offset_: float

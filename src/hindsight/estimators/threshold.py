@@ -12,18 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..storage.fields import is_count
 from ..storage.registry import want
-from .mixins import BoundNotScoreMixin, EstimatorMixin, LabelsMixin, RowsMixin
+from .mixins.estimator import EstimatorMixin
+from .mixins.labels import LabelsMixin
 from .mixins.rows import check_finite
 
 
-class ThresholdClassifier(
-    BoundNotScoreMixin,
-    EstimatorMixin,
-    LabelsMixin,
-    RowsMixin,
-    ClassifierMixin,  # type: ignore[misc]
-    BaseEstimator,  # type: ignore[misc]
-):
+class ThresholdClassifier(LabelsMixin, EstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Binary classifier by the threshold on one feature that makes the fewest errors on the training rows.
 
     This is exact empirical risk minimisation over all features, thresholds and sides [2]_: either class may be the one
@@ -79,7 +73,7 @@ class ThresholdClassifier(
     (170.0, 'm', 0)
     """
 
-    _takes_sparse = False
+    _bounds_loss = True
 
     def __init__(self, feature: int | str | None = None, *, delta: float = 0.05) -> None:
         self.feature = feature

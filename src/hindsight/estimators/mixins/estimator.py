@@ -16,6 +16,7 @@ from ...formatting import brief
 from ...rows.matrices import joined_weights, stacked
 from ...storage.fields import conforms, is_count
 from ...storage.registry import PACKAGE, storable, want
+from .rows import RowsMixin
 
 if TYPE_CHECKING:
     import os
@@ -54,8 +55,8 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
         want(known, "`certificate_` must be a certificate")
 
 
-class EstimatorMixin:
-    """Fits that change nothing if they fail, saving to one file, and a card above scikit-learn's diagram.
+class EstimatorMixin(RowsMixin):
+    """Rows; fits that change nothing if they fail, saving to one file, and a card above scikit-learn's diagram.
 
     Every subclass is registered for saving under its public name.
     """
@@ -71,12 +72,12 @@ class EstimatorMixin:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """Restore every attribute if an exception leaves the block; the objects they refer to must not be modified."""
-        kept = dict(vars(self))
+        kept = dict(self.__dict__)
         try:
             yield
         except BaseException:
-            vars(self).clear()
-            vars(self).update(kept)
+            self.__dict__.clear()
+            self.__dict__.update(kept)
             raise
 
     def _forget_fit(self) -> None:

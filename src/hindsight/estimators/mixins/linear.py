@@ -11,11 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from ...online.margins import each_mean
 from ...online.run import predicted
 from ...rows.labels import chosen_codes, class_probabilities
-from .rows import RowsMixin
+from .estimator import EstimatorMixin
+from .labels import LabelsMixin
 
 
-class LinearMixin(RowsMixin):
-    """Margins of rows by the weights of `_weights`, one row per run, the intercept's last."""
+class LinearMixin(EstimatorMixin):
+    """Weights, one row per run, the intercept's last, and the margins of rows by them; subclasses give `_weights`."""
+
+    _takes_sparse = True
 
     def _weights(self) -> np.ndarray:
         raise NotImplementedError
@@ -24,13 +27,24 @@ class LinearMixin(RowsMixin):
     def _intercept(self) -> bool:
         return bool(getattr(self, "fit_intercept", False))
 
+    @property
+    def coef_(self) -> np.ndarray:
+        """Weights of the features, one row per run."""
+        return self._weights()[:, : self.n_features_in_]
+
+    @property
+    def intercept_(self) -> Any:
+        """Weight of the constant coordinate, one per run; 0 without one."""
+        w = self._weights()
+        return w[:, -1] if self._intercept else np.zeros(len(w))
+
     def _margins(self, X: Any) -> np.ndarray:
         """The margin of each row, one column per run."""
         check_is_fitted(self)
         X = self._read(X, reset=False)
         runs = getattr(self, "runs_", [])
         if runs and not getattr(runs[0].learner.geometry, "linear", True) and getattr(self, "average", None) is None:
-            return predicted(runs, X, getattr(self, "_feature_names", None))
+            return predicted(runs, X, self._feature_names)
         w = self._weights()
         z = X @ w[:, : self.n_features_in_].T
         return np.asarray(z + w[:, -1] if self._intercept else z)
@@ -44,12 +58,12 @@ class LinearRegressorMixin(LinearMixin):
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the features."""
-        return self._weights()[0, : self.n_features_in_]
+        return super().coef_[0]
 
     @property
     def intercept_(self) -> float:
         """Weight of the constant coordinate; 0 without one."""
-        return float(self._weights()[0, -1]) if self._intercept else 0.0
+        return float(super().intercept_[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the prediction for each row: its margin, through the link of the loss if it has one.
@@ -67,25 +81,8 @@ class LinearRegressorMixin(LinearMixin):
         return each_mean(self.runs_[0].learner.loss, margins[:, 0])
 
 
-class LinearClassifierMixin(LinearMixin):
-    """The weights of one run for two classes, or of one run per class for more."""
-
-    @property
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, one row per run."""
-        return self._weights()[:, : self.n_features_in_]
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Weight of the constant coordinate, one per run; 0 without one."""
-        w = self._weights()
-        return w[:, -1] if self._intercept else np.zeros(len(w))
-
-
-class MarginClassifierMixin(LinearClassifierMixin):
+class MarginClassifierMixin(LabelsMixin, LinearMixin):
     """Prediction of classes from margins."""
-
-    classes_: np.ndarray
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the margins of rows.
@@ -128,11 +125,10 @@ def has_probabilities(estimator: Any) -> bool:
     return True
 
 
-class LogisticProbabilityMixin:
+class LogisticProbabilityMixin(MarginClassifierMixin):
     """Probabilities of the classes, for the logistic loss."""
 
     runs_: list[Any]
-    classes_: np.ndarray
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -150,7 +146,7 @@ class LogisticProbabilityMixin:
         probabilities : ndarray of shape (n_rows, n_classes)
             One column per class, in the order of ``classes_``.
         """
-        z = np.atleast_2d(self.decision_function(X).T).T  # type: ignore[attr-defined]
+        z = np.atleast_2d(self.decision_function(X).T).T
         if len(self.classes_) == 1:  # rows learnt one at a time may have had no other yet
             return np.ones(z.shape)
         loss = self.runs_[0].learner.loss

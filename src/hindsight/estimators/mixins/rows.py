@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from ...errors import RowError
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
 FLOATS = [np.float64, np.float32]
 
 
-class RowsMixin:
-    """Rows from arrays, sparse matrices and dataframes; checks the number and names of features."""
+class RowsMixin(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+    """Rows from arrays, sparse matrices and dataframes, with their targets; checks the number and names of features."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray
-    _takes_sparse = True  # whether rows may be a sparse matrix
+    _takes_sparse = False  # whether rows may be a sparse matrix
+    _bounds_loss = False  # whether theorems give a bound, not a good score on any data with default parameters
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._takes_sparse
+        if self._bounds_loss:
+            (tags.regressor_tags or tags.classifier_tags).poor_score = True
         return tags
 
     def _read(self, X: Any, reset: bool, *, ordered: bool = True, **checks: Any) -> Any:
@@ -59,31 +63,14 @@ class RowsMixin:
         """Names of the features for error messages; None if they have none."""
         return getattr(self, "feature_names_in_", None)
 
-
-class TargetsMixin:
-    """Targets as numbers, for one run."""
-
     def _target(self, X: Any, y: Any) -> np.ndarray:
-        """The targets as float64, one per row."""
+        """The targets as numbers, one per row."""
         require_y(self, y)
         if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
             check_numbers(y, "y")
             y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
         check_consistent_length(X, y)
         return np.ascontiguousarray(y, np.float64)
-
-    def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
-        """The targets of each run, as it sees them."""
-        return [self._target(X, y)]
-
-
-class BoundNotScoreMixin:
-    """For estimators whose theorems give a bound, not a good score on any data with default parameters."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        (tags.regressor_tags or tags.classifier_tags).poor_score = True
-        return tags
 
 
 def require_y(estimator: Any, y: Any) -> None:

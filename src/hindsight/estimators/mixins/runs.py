@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...rows.data import Data
 from ...storage.registry import want
 from .estimator import EstimatorMixin
-from .linear import has_probabilities
-from .rows import RowsMixin
+from .linear import LogisticProbabilityMixin, has_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,8 +50,8 @@ def check_runs(fields: dict[str, Any], kind: type) -> None:
     want(len(runs) in counts, f"`runs_` must have {counts[-1]} runs")
 
 
-class RunsMixin(EstimatorMixin, RowsMixin):
-    """The public attributes of the runs of an estimator; subclasses implement `_seen`."""
+class RunsMixin(EstimatorMixin):
+    """The public attributes of the runs of an estimator."""
 
     runs_: list[Any]
     fit_intercept: bool
@@ -81,8 +80,8 @@ class RunsMixin(EstimatorMixin, RowsMixin):
         return replace(facts, loss=facts.square) if getattr(run.learner, "score", "loss") == "square" else facts
 
     def _seen(self, X: Any, y: Any) -> list[np.ndarray]:
-        """The targets of each run, as it sees them."""
-        raise NotImplementedError
+        """The targets of each run, as it sees them; numbers are those of a single run."""
+        return [self._target(X, y)]
 
     def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
         """The rows as run k saw them; `X` may be a callable that returns a fresh iterator of chunks at each call."""
@@ -170,10 +169,8 @@ class IntervalsMixin(CoverageMixin):
         return middle - half, middle + half
 
 
-class SetsMixin(CoverageMixin):
+class SetsMixin(CoverageMixin, LogisticProbabilityMixin):
     """Prediction sets and probabilities of single rows, for classifiers whose loss gives probabilities."""
-
-    classes_: np.ndarray
 
     def predict_set(self, X: Any) -> list[tuple[Any, ...]]:
         """Return a prediction set, as a tuple of labels, for each row.
@@ -192,7 +189,7 @@ class SetsMixin(CoverageMixin):
             The labels, in the order of ``classes_``; a set may be empty.
         """
         half = self._tracker.half
-        return self._sets(np.atleast_2d(self.decision_function(X).T).T, half)  # type: ignore[attr-defined]
+        return self._sets(np.atleast_2d(self.decision_function(X).T).T, half)
 
     def predict_set_one(self, x: Any) -> tuple[Any, ...]:
         """Return a prediction set, as a tuple of labels, for one row.
@@ -208,7 +205,7 @@ class SetsMixin(CoverageMixin):
             In the order of ``classes_``; may be empty.
         """
         half = self._tracker.half
-        z, _ = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+        z, _ = self._alone(lambda: (self._margins_one(x), self.classes_))
         return self._sets(np.array([z]), half)[0]
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
@@ -229,9 +226,9 @@ class SetsMixin(CoverageMixin):
         """
         one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
         classes = self.__dict__.get("classes_")
-        z = [self._swift_margin(one, x)]  # type: ignore[attr-defined]
+        z = [self._swift_margin(one, x)]
         if classes is None or not -math.inf < z[0] < math.inf:
-            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))  # type: ignore[attr-defined]
+            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))
         if len(classes) == 1:
             return {classes.item(0): 1.0}
         mean = self.runs_[0].learner.loss.mean
