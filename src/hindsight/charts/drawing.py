@@ -18,7 +18,7 @@ from ..content_policy import policy_tag
 from ..errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..kernels.floats import Floats
 
@@ -74,6 +74,30 @@ def drawn(data: Any) -> Any:
     """A chart without marks: of the given rows, or of a named dataset of a page."""
     alt = altair()
     return alt.Chart(alt.NamedData(name=data) if isinstance(data, str) else alt.Data(values=data))
+
+
+def records(**columns: Any) -> list[dict[str, Any]]:
+    """Columns of numbers as the rows that a chart takes.
+
+    Examples
+    --------
+    >>> records(x=np.arange(2), y=[0.5, 1.0])
+    [{'x': 0, 'y': 0.5}, {'x': 1, 'y': 1.0}]
+    """
+    plain = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns.values()]
+    return [dict(zip(columns, values, strict=True)) for values in zip(*plain, strict=True)]
+
+
+def line_rows(lines: Mapping[str, Iterable[tuple[float, float]]], x: str = "rounds") -> list[dict[str, Any]]:
+    """The points of lines by the name of the line, as the rows that a chart takes."""
+    return [{x: at, "value": value, "line": name} for name, points in lines.items() for at, value in points]
+
+
+def diagonal(x: Any, y: Any, ends: Iterable[float], **look: Any) -> Any:
+    """The dashed line on which both axes have the same value."""
+    fields = [axis.shorthand.removesuffix(":Q") for axis in (x, y)]
+    mark = drawn([dict.fromkeys(fields, end) for end in ends]).mark_line(strokeDash=[4, 3], **look)
+    return mark.encode(x=x, y=y)
 
 
 def rule(channel: str, colour: str, at: float = 0, *, dashed: bool = True) -> Any:

@@ -82,6 +82,12 @@ def best_name(each: dict[str, Any]) -> str:
     return "best fixed weights" if each["best_shown"] else "best weights found"
 
 
+def loss_lines(each: dict[str, Any]) -> dict[str, str]:
+    """The lines of the chart of the loss, by what they show."""
+    names = {"so far": "this run so far", "window": f"its last {each['window']:,} rounds"}
+    return names | {"constant": "best constant", "best": best_name(each), "guaranteed": BOUND}
+
+
 def is_far(each: dict[str, Any], chart: str) -> bool:
     """Whether the bound ends so far above the other lines of a chart that a linear scale would hide them."""
     means = {name: value for name, value in each["means"].items() if value is not None}
@@ -165,8 +171,7 @@ def shown_of(inks: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]
 def loss_chart(each: dict[str, Any], used: list[str], data: dict[str, Any], log: bool) -> Any:
     """The mean loss so far and over a window, with the best constant, the best fixed predictor and the bound."""
     alt, rows = altair(), data[used[0]]
-    names = {"so far": "this run so far", "window": f"its last {each['window']:,} rounds"}
-    names |= {"constant": "best constant", "best": best_name(each), "guaranteed": BOUND}
+    names = loss_lines(each)
     looks = [(BLUE, [1, 0]), ("#9ec8f5", [1, 0]), (GREY, [6, 3]), (GREEN, [6, 3]), (ORANGE, [3, 3])]
     inks = shown_of(dict(zip(names.values(), looks, strict=True)), rows)
     last, first = max(row["rounds"] for row in rows), min(row["rounds"] for row in rows)

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..certificates.certificate import MEANINGS, RegretCurve, combined, worth_of
 from ..certificates.wording import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
-from ..charts.drawing import thinned
-from ..charts.runs import PROMISE, best_name, first_shown
+from ..charts.drawing import line_rows, records, thinned
+from ..charts.runs import PROMISE, first_shown, loss_lines
 from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from ..online.run import Run
     from ..training.recording import CoverageRecording, Recording
 
-    Datasets = dict[str, list[dict[str, Any]]]
-
 SHOWN = 6  # learners that have charts of their own, those of the least loss
 TOP = 20  # weights
 LABELS = 15  # of a table of confusions
@@ -43,8 +41,8 @@ UNITS = {"square": SQUARES, "mistakes": MISTAKES}
 
 
 @dataclass
-class Subject:
-    """The data and settings that a report is about.
+class Report:
+    """The data and settings that a report is about, and what it shows of each learner.
 
     Attributes
     ----------
@@ -70,6 +68,10 @@ class Subject:
         Warnings and further remarks.
     columns : list of dict or None
         The columns and their types; None if all are numeric.
+    learners : list of dict
+        The values shown of each learner.
+    datasets : dict of str to list of dict
+        The data of the charts, by the name of the chart and the key of the learner.
     """
 
     data: str
@@ -86,9 +88,11 @@ class Subject:
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     columns: list[dict[str, Any]] | None = None
+    learners: list[dict[str, Any]] = field(default_factory=list)
+    datasets: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
-    def values(self) -> dict[str, Any]:
-        """The subject as plain values for the page."""
+    def content(self, **more: Any) -> dict[str, Any]:
+        """The content of the page, as plain values."""
         rows = self.columns
         if not rows:
             known = [(name, "") for name in self.names or []] + (
@@ -97,14 +101,10 @@ class Subject:
             rows = [{"name": name, "type": "number", "role": role, "why": "", "missing": None} for name, role in known]
         columns = {"count": len(rows) if self.names else self.features, "shown": rows[:COLUMNS]}
         settings = {k: v if len(v) <= 200 else v[:199] + "…" for k, v in self.settings.items()}
-        own = {name: value for name, value in vars(self).items() if name != "names"}
-        return own | {"columns": columns, "settings": settings, "versions": versions()}
-
-
-def content(subject: Subject, learners: list[dict[str, Any]], datasets: Datasets, **more: Any) -> dict[str, Any]:
-    """The content of a report, as plain values."""
-    drawn = {name: rounded(rows) for name, rows in datasets.items()}
-    return dict(_plain(subject.values() | {"learners": learners, "datasets": drawn} | more))
+        own = {name: value for name, value in vars(self).items() if name not in ("names", "learners", "datasets")}
+        own |= {"columns": columns, "settings": settings, "versions": versions(), "learners": self.learners}
+        drawn = {name: rounded(rows) for name, rows in self.datasets.items()}
+        return dict(_plain(own | {"datasets": drawn} | more))
 
 
 def rounded(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -133,52 +133,154 @@ class Weights(NamedTuple):
     spread: np.ndarray | None = None
 
 
-def weights_of(runs: Sequence[Run], spread: np.ndarray) -> Weights:
-    """The weights of the runs of one learner."""
-    n = min(run.features for run in runs)
-    each = [run.weights for run in runs]
-    intercept = [float(w[-1]) for w in each] if runs[0].intercept else []
-    return Weights(np.array([w[:n] for w in each]), intercept, spread if spread.size >= n else None)
+class LearnerPart:
+    """What a report shows of one learner: its values, and the data of its charts, which it adds to the report.
 
+    Parameters
+    ----------
+    report : Report
+        The report.
+    key : int
+        The number of the learner, which the names of its charts end in.
+    certificates : sequence of Certificate
+        One per run; empty if there are none.
+    """
 
-def learner_values(
-    subject: Subject,
-    key: int,
-    certificates: Sequence[Certificate],
-    weights: Weights,
-    means: dict[str, float],
-    scores: Scores,
-    datasets: Datasets,
-    **words: Any,
-) -> dict[str, Any]:
-    """The values shown for every learner: its losses, certificates and weights."""
-    whole = combined(certificates) if certificates else None
-    out: dict[str, Any] = {"key": key, "means": means, "window": 0, "verdict": None, "worth": None, "text": [], **words}
-    if whole is not None:
-        worth = certificates[0].worth
-        if len(certificates) > 1:
-            worth = worth_of(whole.verdict, means["loss"], means["guaranteed"], means["constant"])
-        out |= {
-            "verdict": whole.verdict.value,
-            "worth": worth,
-            "text": whole.lines(),
-            "meaning": MEANINGS[whole.verdict],
-        }
-        if len(certificates) == 1:
-            out["meaning"] = certificates[0].meaning
-        elif worth:
-            out["meaning"] = worth_in_words(worth, out["unit"])
-    out["best_shown"] = all(c.best_is_shown for c in certificates)
-    out["figures"] = scores.to_dict()
-    said = f"{out['unit']} (summed over the labels)" if len(weights.w) > 1 and out["unit"] != MISTAKES else out["unit"]
-    shown = means | ({"best": math.nan, "guaranteed": math.nan} if len(weights.w) > 1 and said == MISTAKES else {})
-    out["words"] = in_words(said, shown, out["best_shown"], scores)
-    out["tiles"] = tiles(said, shown, out["best_shown"], scores)
-    out["certificates"] = [certificate_values(c) for c in certificates]
-    best = [c.best for c in certificates] or [None] * len(weights.w)
-    datasets[f"weights{key}"] = largest_weights(weights, subject.names, subject.labels, best)
-    out |= {"intercept": weights.intercept, "nonzero": int(np.count_nonzero(weights.w))}
-    return out | {"moves": weights.spread is not None}
+    def __init__(self, report: Report, key: int, certificates: Sequence[Certificate]) -> None:
+        self.report, self.key, self.labels, self.certificates = report, key, report.labels, certificates
+        self.values: dict[str, Any] = {"key": key}
+        report.learners.append(self.values)
+
+    def draw(self, chart: str, rows: list[dict[str, Any]], place: str = "") -> None:
+        """Add the data of a chart; `place` is for those of the labels."""
+        self.report.datasets[f"{chart}{self.key}{place}"] = rows
+
+    def judge(self, weights: Weights, means: dict[str, float], scores: Scores, **words: Any) -> None:
+        """Add the losses, the certificates and the weights; `words` has at least the unit of the losses."""
+        certificates, unit, several = self.certificates, words["unit"], len(weights.w) > 1
+        shown = all(c.best_is_shown for c in certificates)
+        out = self.values
+        out |= {"means": means, "window": 0, "verdict": None, "worth": None, "text": [], **words}
+        if certificates:
+            whole, first = combined(certificates), certificates[0]
+            worth, meaning = first.worth, first.meaning
+            if len(certificates) > 1:
+                worth = worth_of(whole.verdict, means["loss"], means["guaranteed"], means["constant"])
+                meaning = worth_in_words(worth, unit) if worth else MEANINGS[whole.verdict]
+            out |= {"verdict": whole.verdict.value, "worth": worth, "text": whole.lines(), "meaning": meaning}
+        out |= {"best_shown": shown, "figures": scores.to_dict()}
+        said = f"{unit} (summed over the labels)" if several and unit != MISTAKES else unit
+        known = means | ({"best": math.nan, "guaranteed": math.nan} if several and said == MISTAKES else {})
+        out |= {"words": in_words(said, known, shown, scores), "tiles": tiles(said, known, shown, scores)}
+        out["certificates"] = [certificate_values(c) for c in certificates]
+        best = [c.best for c in certificates] or [None] * len(weights.w)
+        self.draw("weights", largest_weights(weights, self.report.names, self.labels, best))
+        out |= {"intercept": weights.intercept, "nonzero": int(np.count_nonzero(weights.w))}
+        out["moves"] = weights.spread is not None
+
+    def trace_loss(self, recording: Recording, series: str, points: int) -> None:
+        """Add the mean loss so far and over a window, and its comparators."""
+        means, unit = self.values["means"], self.values["unit"]
+        course, at = recording.course, recording.index(self.key, series)
+        if not course.rounds:
+            return
+        rounds, values = course.so_far(at)
+        window, where, over = course.window(at)
+        lines = {"so far": list(thinned(rounds, values, points)), "window": list(thinned(where, over, points))}
+        for name in ("constant", "best"):
+            if math.isfinite(means[name]):
+                first = max(float(rounds[0]), float(first_shown(course.rounds)))
+                lines[name] = [(first, means[name]), (float(course.rounds), means[name])]
+        curve = summed(self.certificates)
+        if math.isfinite(means["guaranteed"]) and curve is not None:
+            on = np.isfinite(curve.bound)
+            lines["guaranteed"] = pairs_of(curve.rounds[on].astype(float), curve.bound[on])
+        lines = {name: rooted_pairs(unit, pairs) for name, pairs in lines.items()}
+        self.values["window"] = window
+        names = loss_lines(self.values)
+        self.draw("loss", line_rows({names[line]: pairs for line, pairs in lines.items()}))
+        self.draw("hover", hover_rows(lines))
+
+    def trace_regret(self) -> None:
+        """Add the regret per round against the best fixed predictor along the run, and its bound."""
+        curve = summed(self.certificates)
+        if curve is None or curve.rounds.size < 2:
+            return
+        lines = {"regret": curve.regret}
+        if math.isfinite(self.values["means"]["guaranteed"]):
+            lines[PROMISE] = curve.bound - curve.best
+        rows = line_rows({name: pairs_of(curve.rounds, line) for name, line in lines.items()})
+        self.draw("regret", [row for row in rows if math.isfinite(row["value"])])
+
+    def trace_coverage(self, found: CoverageRecording) -> None:
+        """Add the coverage of intervals (or label sets) along the run, and the last rows with their intervals."""
+        from ..certificates.coverage import certify_coverage
+
+        certificate = certify_coverage(found.tracker, self.labels is not None)
+        self.values["coverage"] = certificate.to_dict() | {"lines": certificate.lines()}
+        self.draw("coverage", line_rows({"covered": thinned(*found.course.so_far(0), LINES)}))
+        if len(found.last):
+            t, y, said, half = found.last.T
+            inside = (np.abs(said - y) <= half).astype(np.float64)
+            self.draw("ranges", records(rounds=t, target=y, low=said - half, high=said + half, covered=inside))
+
+    def trace_shares(self) -> None:
+        """Add the weights of the members of a panel along the run: the largest ones, and the others combined."""
+        for c in self.certificates[:1]:
+            marks = [m.rounds for m in c.path]
+            members = [m for m in c.members if len(m.course) == len(marks)]
+            if len(marks) < 2 or not members:
+                return
+            named = sorted(members, key=lambda m: -math.fsum(m.course))[:MEMBERS]
+            lines = {m.name: m.course for m in named}
+            rest = [m.course for m in members if m not in named]
+            if rest:
+                lines["all others"] = tuple(math.fsum(each) for each in zip(*rest, strict=True))
+            self.draw("shares", line_rows({n: zip(marks, line, strict=True) for n, line in lines.items()}))
+
+    def show_predictions(self, rows: ScoredRows, counts: np.ndarray | None, odds: bool, learners: int) -> None:
+        """Add predicted against true numbers; for labels the confusion table, threshold curves and, for probabilities,
+        calibration.
+
+        With more than two labels, each has a one-vs-rest curve. `learners` share the page.
+        """
+        out, labels = self.values, self.labels
+        out |= {"sample": len(rows.y), "of": rows.seen}
+        if labels is None or counts is None:
+            self.draw("predicted", dots(rows.y, rows.scores[:, 0], DOTS // learners))
+            return
+        out["confusion"] = confusion_of(counts, labels)
+        many = rows.scores.shape[1] > 1
+        order = np.argsort(-counts.sum(axis=1), kind="stable")[:CHARTED]
+        charted = sorted(order.tolist()) if many else [1]
+        share, terms = learners * len(charted), []
+        for j, label in enumerate(charted):
+            scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
+            place, hit = f"/{j}" if many else "", (rows.y == label).astype(np.float64)
+            self.draw("threshold", threshold_rows(hit, scores, rows.c, points(150, 30, share)), place)
+            if odds:
+                terms.append(self.calibrate(hit, scores, rows.c, place, share))
+                terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
+        out |= {"scores": "probability" if odds else "margin", "labels": len(labels)}
+        out["chosen"] = [labels[label] for label in charted] if many else []
+        out["positive"] = "that label" if many else labels[1]
+        if odds:
+            out["calibration"] = terms
+
+    def calibrate(self, y: np.ndarray, p: np.ndarray, c: np.ndarray, place: str, share: int) -> dict[str, float]:
+        """Add the isotonic fit of outcomes on probabilities, with a band, and return the terms of the Brier score."""
+        from ..forecast.calibration import reliability
+
+        found = reliability(y, p, c)
+        line = thinned(*found.pools.knots(), points(400, 60, share))
+        self.draw("calibration", [{"probability": a, "observed": v} for a, v in line], place)
+        band = found.band(resamples=200)
+        keep = spaced(band.at.size, points(150, 40, share))
+        self.draw("band", records(probability=band.at[keep], low=band.low[keep], high=band.high[keep]), place)
+        counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
+        self.draw("histogram", records(**{"from": edges[:-1], "to": edges[1:], "rows": counts}), place)
+        names = ("score", "miscalibration", "discrimination", "uncertainty")
+        return {name: float(getattr(found, name)) for name in names}
 
 
 def certificate_values(certificate: Certificate) -> dict[str, Any]:
@@ -215,67 +317,60 @@ def largest_weights(
     return rows
 
 
-def lines_of(lines: dict[str, Any]) -> list[dict[str, Any]]:
-    """Pairs of rounds and values by the name of the line, in the form that a chart takes."""
-    return [{"rounds": r, "value": v, "line": name} for name, pairs in lines.items() for r, v in pairs]
-
-
 # ---------------------------------------------------------------- online
 
 
-def online_values(
-    subject: Subject,
-    recording: Recording,
-    k: int,
-    runs: Sequence[Run],
-    certificates: list[Certificate],
-    datasets: Datasets,
-    *,
-    mistakes: int,
-    scores: Scores,
-    constant: tuple[str, float],
-    **words: Any,
-) -> dict[str, Any]:
-    """The values shown for a learner with progressive predictions.
+def add_online(
+    report: Report, recording: Recording, k: int, runs: Sequence[Run], certificates: Sequence[Certificate], *,
+    mistakes: int, scores: Scores, constant: tuple[str, float], name: str,
+) -> None:  # fmt: skip
+    """Add a learner with progressive predictions.
 
     `constant` is the loss of the best constant per row, with the name of its unit first; it is for runs without a
     certificate.
     """
-    learner, labels = runs[0].learner, subject.labels
+    part, learners = LearnerPart(report, k, certificates), len(recording.learners)
+    learner, labels = runs[0].learner, report.labels
     series = series_of(recording, k, certificates)
     unit = UNITS.get(series) or unit_of(f"{part_name(learner.loss)} loss")
     means, notes = figures_of(recording, k, series, certificates, constant)
-    words |= {"unit": unit, "notes": notes, "title": describe_learner(learner)}
-    if cells := describe_cells(runs, subject.names):
+    if cells := describe_cells(runs, report.names):
         notes.append(f"Cells that move predictions most, and how far on average: {cells}.")
-    held = weights_of(runs, recording.spread.deviations)
-    out = learner_values(subject, k, certificates, held, means, scores, datasets, **words)
+    weights = weights_of_runs(runs, recording.spread.deviations)
+    part.judge(weights, means, scores, name=name, unit=unit, notes=notes, title=describe_learner(learner))
     if labels:
-        out["mistakes"] = mistakes
+        part.values["mistakes"] = mistakes
         if len(runs) > 1:
-            part = mistakes / (runs[0].facts.rounds or 1)
+            wrong = mistakes / (runs[0].facts.rounds or 1)
             notes.append(
                 f"Each of the {len(runs)} labels was learnt against the rest, and these figures are sums over all of "
-                f"them. The label of the largest margin was wrong on {100 * part:.3g} % of the rows."
+                f"them. The label of the largest margin was wrong on {100 * wrong:.3g} % of the rows."
             )
-    learners = len(recording.learners)
-    out["window"] = loss_data(recording, out, series, certificates, datasets, max(300, 1800 // learners))
-    regret_data(out, certificates, datasets)
-    shares_data(k, certificates, datasets)
+    part.trace_loss(recording, series, max(300, 1800 // learners))
+    part.trace_regret()
+    part.trace_shares()
     if recording.coverage is not None:
-        coverage_data(recording.coverage, out, datasets, labels is not None)
+        part.trace_coverage(recording.coverage)
     drawn = recording.sample.drawn()
     if not len(drawn):
-        return out
+        return
     z, loss = drawn[:, k * len(runs) : (k + 1) * len(runs)], learner.loss
     odds = learner.targets == "unit" and (getattr(loss, "link", None) or "identity") != "identity"
     said = np.column_stack([each_mean(loss, column) for column in z.T]) if odds or labels is None else z
     rows = ScoredRows(said, drawn[:, -2], drawn[:, -1], recording.sample.seen)
     counts = None if recording.confusion is None else recording.confusion[k]
-    return out | prediction_values(subject, k, rows, counts, odds, min(SHOWN, learners), datasets)
+    part.show_predictions(rows, counts, odds, min(SHOWN, learners))
 
 
-def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> str:
+def weights_of_runs(runs: Sequence[Run], spread: np.ndarray) -> Weights:
+    """The weights of the runs of one learner."""
+    n = min(run.features for run in runs)
+    each = [run.weights for run in runs]
+    intercept = [float(w[-1]) for w in each] if runs[0].intercept else []
+    return Weights(np.array([w[:n] for w in each]), intercept, spread if spread.size >= n else None)
+
+
+def series_of(recording: Recording, k: int, certificates: Sequence[Certificate]) -> str:
     """The loss in which a learner is judged: that of its certificate, or that of the command if there is none."""
     if certificates:
         if certificates[0].unit == MISTAKES:
@@ -286,14 +381,19 @@ def series_of(recording: Recording, k: int, certificates: list[Certificate]) -> 
     return "square" if square and "square" in recording.series else "loss"
 
 
+def means_of(loss: float, constant: float) -> dict[str, float]:
+    """The mean losses if the only comparator is a constant."""
+    return {"loss": loss, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}
+
+
 def figures_of(
-    recording: Recording, k: int, series: str, certificates: list[Certificate], constant: tuple[str, float]
+    recording: Recording, k: int, series: str, certificates: Sequence[Certificate], constant: tuple[str, float]
 ) -> tuple[dict[str, float], list[str]]:
     """The mean losses of the run, the best constant, the best fixed predictor and the bound, with remarks."""
     mine = float(recording.course.sums[recording.index(k, series)]) / (recording.course.weight or 1.0)
     if not certificates or any(math.isnan(c.lost) for c in certificates):
         other = constant[1] if UNITS.get(series, "log loss") == constant[0] else math.nan
-        return {"loss": mine, "constant": other, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}, []
+        return means_of(mine, other), []
     means = combined(certificates).means
     notes = []
     if certificates[0].weight != recording.course.weight:
@@ -301,45 +401,6 @@ def figures_of(
     elif abs(mine - means["loss"]) > 1e-6 * abs(means["loss"]):
         notes.append(f"The curves are in other units than the certificate: their mean is {mine:.6g} in the end.")
     return means, notes
-
-
-def loss_data(
-    recording: Recording,
-    each: dict[str, Any],
-    series: str,
-    certificates: list[Certificate],
-    datasets: Datasets,
-    points: int,
-) -> int:
-    """The mean loss so far and over a window, its comparators, and the length of the window."""
-    k, means = each["key"], each["means"]
-    course, at = recording.course, recording.index(k, series)
-    if not course.rounds:
-        return 0
-    lines: dict[str, list[tuple[float, float]]] = {}
-    rounds, values = course.so_far(at)
-    lines["so far"] = list(thinned(rounds, values, points))
-    window, where, over = course.window(at)
-    lines["window"] = list(thinned(where, over, points))
-    for name in ("constant", "best"):
-        if math.isfinite(means[name]):
-            first = max(float(rounds[0]), float(first_shown(course.rounds)))
-            lines[name] = [(first, means[name]), (float(course.rounds), means[name])]
-    if math.isfinite(means["guaranteed"]):
-        curve = summed(certificates)
-        on = [] if curve is None else np.isfinite(curve.bound)
-        lines["guaranteed"] = [] if curve is None else pairs_of(curve.rounds[on].astype(float), curve.bound[on])
-    lines = {name: rooted_pairs(each["unit"], pairs) for name, pairs in lines.items()}
-    names = {
-        "so far": "this run so far",
-        "window": f"its last {window:,} rounds",
-        "constant": "best constant",
-        "best": best_name(each),
-        "guaranteed": "guaranteed at most",
-    }
-    datasets[f"loss{k}"] = lines_of({names[line]: pairs for line, pairs in lines.items()})
-    datasets[f"hover{k}"] = hover_rows(lines)
-    return window
 
 
 def rooted_pairs(unit: str, pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -355,7 +416,7 @@ def pairs_of(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def summed(certificates: list[Certificate]) -> RegretCurve | None:
+def summed(certificates: Sequence[Certificate]) -> RegretCurve | None:
     """The sum of the curves of all runs at the rounds that they have in common; None if a run has no curve."""
     curves = [c.curve for c in certificates]
     known = [curve for curve in curves if curve is not None]
@@ -382,47 +443,6 @@ def hover_rows(lines: dict[str, list[tuple[float, float]]], count: int = 150) ->
     return out
 
 
-def regret_data(each: dict[str, Any], certificates: list[Certificate], datasets: Datasets) -> None:
-    """The regret per round against the best fixed predictor along the run, and its bound."""
-    curve = summed(certificates)
-    if curve is None or curve.rounds.size < 2:
-        return
-    lines = {"regret": curve.regret}
-    if math.isfinite(each["means"]["guaranteed"]):
-        lines[PROMISE] = curve.bound - curve.best
-    rows = lines_of({name: pairs_of(curve.rounds, line) for name, line in lines.items()})
-    datasets[f"regret{each['key']}"] = [row for row in rows if math.isfinite(row["value"])]
-
-
-def coverage_data(found: CoverageRecording, each: dict[str, Any], datasets: Datasets, sets: bool) -> None:
-    """The coverage of intervals (or label sets) along the run, and the last rows with their intervals."""
-    from ..certificates.coverage import certify_coverage
-
-    k, certificate = each["key"], certify_coverage(found.tracker, sets)
-    each["coverage"] = certificate.to_dict() | {"lines": certificate.lines()}
-    datasets[f"coverage{k}"] = lines_of({"covered": thinned(*found.course.so_far(0), LINES)})
-    if len(found.last):
-        names = ("rounds", "target", "low", "high", "covered")
-        t, y, said, half = found.last.T
-        rows = np.column_stack([t, y, said - half, said + half, np.abs(said - y) <= half]).tolist()
-        datasets[f"ranges{k}"] = [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def shares_data(k: int, certificates: list[Certificate], datasets: Datasets) -> None:
-    """The weights of the members of a panel along the run: the largest ones, and the others combined."""
-    for c in certificates[:1]:
-        marks = [m.rounds for m in c.path]
-        members = [m for m in c.members if len(m.course) == len(marks)]
-        if len(marks) < 2 or not members:
-            return
-        named = sorted(members, key=lambda m: -math.fsum(m.course))[:MEMBERS]
-        lines = {m.name: m.course for m in named}
-        rest = [m.course for m in members if m not in named]
-        if rest:
-            lines["all others"] = tuple(math.fsum(each) for each in zip(*rest, strict=True))
-        datasets[f"shares{k}"] = lines_of({n: list(zip(marks, line, strict=True)) for n, line in lines.items()})
-
-
 # ---------------------------------------------------------------- predictions
 
 
@@ -443,43 +463,6 @@ class ScoredRows(NamedTuple):
     y: np.ndarray
     c: np.ndarray
     seen: int
-
-
-def prediction_values(
-    subject: Subject,
-    k: int,
-    rows: ScoredRows,
-    counts: np.ndarray | None,
-    odds: bool,
-    learners: int,
-    datasets: Datasets,
-) -> dict[str, Any]:
-    """Predicted against true numbers; for labels the confusion table, threshold curves and, for probabilities,
-    calibration.
-
-    With more than two labels, each has a one-vs-rest curve.
-    """
-    out: dict[str, Any] = {"sample": len(rows.y), "of": rows.seen}
-    labels = subject.labels
-    if labels is None or counts is None:
-        datasets[f"predicted{k}"] = dots(rows.y, rows.scores[:, 0], DOTS // learners)
-        return out
-    out["confusion"] = confusion_of(counts, labels)
-    many = rows.scores.shape[1] > 1
-    order = np.argsort(-counts.sum(axis=1), kind="stable")[:CHARTED]
-    charted = sorted(order.tolist()) if many else [1]
-    share, terms = learners * len(charted), []
-    for j, label in enumerate(charted):
-        scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
-        place, hit = f"{k}/{j}" if many else f"{k}", (rows.y == label).astype(np.float64)
-        datasets[f"threshold{place}"] = threshold_rows(hit, scores, rows.c, points(150, 30, share))
-        if odds:
-            terms.append(calibration_data(hit, scores, rows.c, place, share, datasets))
-            terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
-    out |= {"scores": "probability" if odds else "margin", "labels": len(labels)}
-    out["chosen"] = [labels[label] for label in charted] if many else []
-    out["positive"] = "that label" if many else labels[1]
-    return out | ({"calibration": terms} if odds else {})
 
 
 def confusion_of(counts: np.ndarray, labels: list[str]) -> dict[str, Any]:
@@ -507,7 +490,7 @@ def dots(y: np.ndarray, said: np.ndarray, count: int) -> list[dict[str, Any]]:
     """True and predicted numbers: a random sample, with the lowest and the highest."""
     ends = [y.argmin(), y.argmax(), said.argmin(), said.argmax()]
     show = np.unique(np.r_[np.arange(min(count, len(y))), ends].astype(int))
-    return [{"true": t, "predicted": p} for t, p in np.c_[y, said][show].tolist()]
+    return records(true=y[show], predicted=said[show])
 
 
 def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int) -> list[dict[str, Any]]:
@@ -527,23 +510,3 @@ def threshold_rows(y: np.ndarray, scores: np.ndarray, c: np.ndarray, count: int)
         }
         rows += [{"threshold": float(s[i]), "value": v, "line": name} for name, v in values.items()]
     return rows
-
-
-def calibration_data(
-    y: np.ndarray, p: np.ndarray, c: np.ndarray, place: str, share: int, datasets: Datasets
-) -> dict[str, float]:
-    """The isotonic fit of the outcomes on the probabilities, a band for it, and the terms of the Brier score."""
-    from ..forecast.calibration import reliability
-
-    found = reliability(y, p, c)
-    line = thinned(*found.pools.knots(), points(400, 60, share))
-    datasets[f"calibration{place}"] = [{"probability": a, "observed": v} for a, v in line]
-    band = found.band(resamples=200)
-    keep = spaced(band.at.size, points(150, 40, share))
-    rows = np.column_stack([band.at, band.low, band.high])[keep].tolist()
-    datasets[f"band{place}"] = [{"probability": a, "low": low, "high": high} for a, low, high in rows]
-    counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
-    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    datasets[f"histogram{place}"] = [{"from": a, "to": b, "rows": n} for a, b, n in bins]
-    names = ("score", "miscalibration", "discrimination", "uncertainty")
-    return {name: float(getattr(found, name)) for name in names}

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from ..certificates.certificate import combined
 from ..certificates.wording import MISTAKES, SQUARES, Scores, rooted, unit_of
-from ..charts.drawing import thinned
+from ..charts.drawing import line_rows, thinned
 from ..charts.runs import per_row
 from ..estimators.mixins.estimator import last_step
 from ..online.margins import each_mean
@@ -27,17 +27,7 @@ from ..training.outputs import check_destination
 from ..training.plan import describe_learner, part_name, short_names
 from ..training.prepare import target_column
 from ..training.recording import ColumnSpread, Recording, Sample
-from .content import (
-    LINES,
-    ScoredRows,
-    Subject,
-    Weights,
-    content,
-    learner_values,
-    lines_of,
-    online_values,
-    prediction_values,
-)
+from .content import LINES, LearnerPart, Report, ScoredRows, Weights, add_online, means_of
 from .page import write_page
 from .writing import course_notes, plain_name, report_model, settings_of
 
@@ -47,7 +37,6 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
     from ..training.plan import Plan
     from ..training.prepare import AllRows
-    from .content import Datasets
 
 IN_SAMPLE = (
     "Errors and predictions are of rows that the model learnt from, all at once: on new rows it may err more. There is "
@@ -121,7 +110,7 @@ def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any =
         model.certificate_ = model.certify(X, y, sample_weight)
         each = list(getattr(model.certificate_, "each", [model.certificate_]))
     known = getattr(model, "feature_names_in_", getattr(model, "_column", None))  # of a frame, or of dicts
-    subject = Subject(
+    page = Report(
         f"{type(model).__name__} on rows in memory ({type(X).__name__})",
         len(y),
         model.n_features_in_,
@@ -129,10 +118,9 @@ def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any =
         parameters_of(model),
         labels=None if classes is None else [str(label) for label in classes],
     )
-    datasets: Datasets = {}
-    make = played_values if hasattr(model, "_replayed") else fitted_values
-    learner = make(subject, model, X, y, sample_weight, each, datasets)
-    write_page(path, content(subject, [learner], datasets))
+    add = add_played if hasattr(model, "_replayed") else add_fitted
+    add(page, model, X, y, sample_weight, each)
+    write_page(path, page.content())
 
 
 def parameters_of(model: Any) -> dict[str, str]:
@@ -140,25 +128,21 @@ def parameters_of(model: Any) -> dict[str, str]:
     return {name: str(value) for name, value in model.get_params().items() if value is not None}
 
 
-def played_values(
-    subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: list[Certificate], datasets: Datasets
-) -> dict[str, Any]:
-    """The values shown for an online estimator, whose run is replayed from its start."""
+def add_played(page: Report, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate]) -> None:
+    """Add an online estimator, whose run is replayed from its start."""
     runs, told, c, passes, blocks = model._replayed(X, y, weight)
-    recording, wrong = Recording([runs], subject.labels), 0
+    recording, wrong = Recording([runs], page.labels), 0
     for part, z in blocks:
         recording.add_rows(z, told[part], c[part])
         on = c[part] > 0.0
-        wrong += 0 if subject.labels is None else count_mistakes(z[on], told[part][on])
-    subject.warnings, subject.notes = order_warnings(told[c > 0.0], subject.labels), course_notes(passes, recording)
-    subject.rows *= passes
+        wrong += 0 if page.labels is None else count_mistakes(z[on], told[part][on])
+    page.warnings, page.notes = order_warnings(told[c > 0.0], page.labels), course_notes(passes, recording)
+    page.rows *= passes
     name = short_names(recording.learners)[0].removeprefix("[1] ")
     recording.spread.add(model._matrix(X, reset=False))
     scores = run_scores(recording, told, c)
-    return online_values(
-        subject, recording, 0, runs, certificates, datasets, mistakes=wrong, scores=scores, constant=("", math.nan),
-        name=name,
-    )  # fmt: skip
+    constant = "", math.nan
+    add_online(page, recording, 0, runs, certificates, mistakes=wrong, scores=scores, constant=constant, name=name)
 
 
 def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
@@ -189,57 +173,52 @@ def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
 
 def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: Any) -> None:
     """Write the report of a model that was fitted to all rows of a plan."""
-    subject = Subject(
+    page = Report(
         plain_name(plan.where), read.X.shape[0], read.X.shape[1], list(read.names),
         {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | parameters_of(model),
         labels=[str(label) for label in model.classes_] if hasattr(model, "classes_") else None,
         target=target_column(vars(plan)),
     )  # fmt: skip
-    datasets: Datasets = {}
-    each = list(getattr(certificate, "each", [certificate]))
-    learner = fitted_values(subject, model, read.X, read.y, read.weight, each, datasets)
-    write_page(path, content(subject, [learner], datasets))
+    add_fitted(page, model, read.X, read.y, read.weight, list(getattr(certificate, "each", [certificate])))
+    write_page(path, page.content())
 
 
 # ---------------------------------------------------------------- fitted to all rows at once
 
 
-def fitted_values(
-    subject: Subject, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate], datasets: Datasets
-) -> dict[str, Any]:
-    """The values shown for a model that was fitted to all rows at once."""
-    y, labels = np.asarray(column_or_1d(y)), subject.labels
+def add_fitted(page: Report, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate]) -> None:
+    """Add a model that was fitted to all rows at once."""
+    part, y, labels = LearnerPart(page, 0, certificates), np.asarray(column_or_1d(y)), page.labels
     c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     figures = evaluate(model, X, y, weight=c, light=True).scores
     words, means = words_of(model, figures, y, c, certificates)
-    notes, subject.how = words["notes"], how_it_read(model)
+    notes, page.how = words["notes"], how_it_read(model)
     if labels is None:
         scores, odds, told, counts = np.asarray(model.predict(X))[:, None], False, y.astype(np.float64), None
     else:
-        scores, odds = scores_of(model, X)
+        scores, odds = predictions_by_run(model, X)
         told = encode_labels(y, model.classes_)
         said = encode_labels(np.asarray(model.predict(X)), model.classes_)
         counts = np.zeros((len(labels), len(labels)), np.int64)
         np.add.at(counts, (told[c > 0.0], said[c > 0.0]), 1)
         if len(certificates) > 1:
             notes.append(f"Each of the {len(labels)} labels has its own run; these figures are sums over all.")
-    out = learner_values(subject, 0, certificates, weights_of(model, X), means, figures, datasets, **words)
+    part.judge(weights_of(model, X), means, figures, **words)
     sample = Sample(scores.shape[1] + 2)
     sample.add(1, np.column_stack([scores, told, c])[c > 0.0])
     drawn = sample.drawn()
-    rows = ScoredRows(drawn[:, :-2], drawn[:, -2], drawn[:, -1], sample.seen)
-    out |= prediction_values(subject, 0, rows, counts, odds, 1, datasets)
+    part.show_predictions(ScoredRows(drawn[:, :-2], drawn[:, -2], drawn[:, -1], sample.seen), counts, odds, 1)
     if odds and not hasattr(model, "_means") and not hasattr(model, "runs_"):
-        out["in_all"] = True  # probabilities are of all labels together
-    charted = [labels.index(label) for label in out["chosen"]] if labels and out["chosen"] else [0]
-    losses = losses_of(model)
+        part.values["in_all"] = True  # probabilities are of all labels together
+    chosen = part.values.get("chosen") or []
+    charted = [labels.index(label) for label in chosen] if labels and chosen else [0]
+    losses = losses_by_round(model)
     if losses:
-        datasets["rounds0"] = round_rows(losses, labels, charted, words["unit"])
+        part.draw("rounds", round_rows(losses, labels, charted, words["unit"]))
     links: Any = getattr(model, "link_", None)
     for j, k in enumerate([] if links is None else charted):
-        link, place = (links[k], f"link0/{j}") if isinstance(links, list) else (links, "link0")
-        datasets[place] = [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean, LINES)]
-    return out
+        link, place = (links[k], f"/{j}") if isinstance(links, list) else (links, "")
+        part.draw("link", [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean, LINES)], place)
 
 
 def words_of(
@@ -285,11 +264,6 @@ def how_it_read(model: Any) -> str:
     return f"{'all rows were read' if drawn == 'full' else f'{drawn:,} rows were drawn'} in each of {rounds:,} rounds"
 
 
-def means_of(loss: float, constant: float) -> dict[str, float]:
-    """The mean losses if the only comparator is a constant."""
-    return {"loss": loss, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}
-
-
 def y_unit(model: Any) -> float:
     """The factor from squared errors of the targets as learnt to those of the given targets."""
     return float(getattr(model, "y_scale_", 1.0)) ** 2
@@ -309,7 +283,7 @@ def mean_square_distance(y: np.ndarray, c: np.ndarray) -> float:
     return float(c @ (y - float(c @ y) / total) ** 2) / total
 
 
-def scores_of(model: Any, X: Any) -> tuple[np.ndarray, bool]:
+def predictions_by_run(model: Any, X: Any) -> tuple[np.ndarray, bool]:
     """The predictions of each run, one column per run, and whether these are probabilities."""
     if hasattr(model, "_means"):
         return model._means(X), True
@@ -333,7 +307,7 @@ def weights_of(model: Any, X: Any) -> Weights:
     return Weights(w, intercept, found.deviations)
 
 
-def losses_of(model: Any) -> list[dict[str, np.ndarray]]:
+def losses_by_round(model: Any) -> list[dict[str, np.ndarray]]:
     """The losses of each run in every round, over the training rows ("") and the held-out rows."""
     if hasattr(model, "histories_"):
         unit, pairs = y_unit(model), [{"": h.loss, ", held out": h.held} for h in model.histories_]
@@ -352,4 +326,4 @@ def round_rows(
         for more, values in losses[k].items():
             rounds = np.arange(1.0, len(values) + 1.0)
             lines[f"{name}{more}"] = thinned(rounds, rooted(unit, values), LINES // len(charted))
-    return lines_of(lines)
+    return line_rows(lines)

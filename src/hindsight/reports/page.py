@@ -38,7 +38,7 @@ def write_page(path: str, content: dict[str, Any]) -> None:
     path : str
         The file to write.
     content : dict
-        The result of `hindsight.reports.content.content`.
+        The result of `hindsight.reports.content.Report.content`.
 
     Raises
     ------

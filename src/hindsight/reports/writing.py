@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..certificates.wording import SQUARES
-from ..charts.drawing import thinned
+from ..charts.drawing import line_rows, thinned
 from ..charts.runs import per_row
 from ..errors import MismatchError
 from ..training.certify import certify_model, preparation_of
@@ -20,14 +20,13 @@ from ..training.prepare import target_column
 from ..training.recording import Recording
 from ..training.session import learn
 from ..training.state import TrainingState
-from .content import SHOWN, Subject, content, lines_of, online_values, rooted_pairs
+from .content import SHOWN, Report, add_online, rooted_pairs
 from .page import write_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..certificates.certificate import Certificate
-    from .content import Datasets
 
 
 def write_report(
@@ -61,8 +60,8 @@ def write_report(
     ValueError
         If the file cannot be written.
     """
-    plan, names, datasets = state.plan, short_names(recording.learners), dict[str, Any]()
-    subject = Subject(
+    plan, names = state.plan, short_names(recording.learners)
+    report = Report(
         plain_name(plan.where),
         state.rows_done,
         state.features,
@@ -81,15 +80,13 @@ def write_report(
         names = [names[0].removeprefix("[1] ")]
     order = np.argsort(np.nan_to_num(state.compared_losses(), nan=math.inf), kind="stable")[:SHOWN]
     constant = state.constant_quantity, state.mean_of_constant()
-    learners = [
-        online_values(
-            subject, recording, k, state.runs[k], list(certificates[k]) if certificates else [], datasets,
+    for k in sorted(order.tolist()):
+        add_online(
+            report, recording, k, state.runs[k], certificates[k] if certificates else [],
             mistakes=state.mistakes[k], scores=scores_of(state, k), constant=constant, name=names[k],
-        )
-        for k in sorted(order.tolist())
-    ]  # fmt: skip
-    more = {"comparison": compared(state, recording, names, datasets)} if len(names) > 1 else {}
-    write_page(path, content(subject, learners, datasets, **more))
+        )  # fmt: skip
+    more = {"comparison": compared(state, recording, names, report)} if len(names) > 1 else {}
+    write_page(path, report.content(**more))
 
 
 def plain_name(where: Any) -> str:
@@ -144,20 +141,20 @@ def columns_of(state: TrainingState) -> list[dict[str, Any]]:
     return rows
 
 
-def compared(state: TrainingState, recording: Recording, names: list[str], datasets: Datasets) -> dict[str, Any]:
+def compared(state: TrainingState, recording: Recording, names: list[str], report: Report) -> dict[str, Any]:
     """All learners in the same units, and the anytime-valid interval of every pair."""
     series = "square" if state.labels is None else "loss" if state.in_logs else "errors"
     unit = {"square": SQUARES, "loss": "log loss", "errors": "error rate"}[series]
     points = max(60, 3000 // len(names))
     courses = [recording.course.so_far(recording.index(k, series)) for k in range(len(names))]
     each = [rooted_pairs(unit, list(thinned(*course, points))) for course in courses]
-    datasets["overlay"] = lines_of(dict(zip(names, each, strict=True)))
+    report.datasets["overlay"] = line_rows(dict(zip(names, each, strict=True)))
     table = [{"name": n} | f for n, f in zip([*names, "the best constant"], figures(state), strict=True)]
     out: dict[str, Any] = {"unit": per_row(unit), "table": table}
     if recording.scores is not None:
         found = recording.scores.comparison()
         out |= {"words": found.lines(), "loss": found.loss, "alpha": found.alpha}
-        pairs = datasets["pairs"] = []
+        pairs = report.datasets["pairs"] = []
         for pair in found.pairs:
             interval = None if pair.anytime is None else pair.anytime.mixture
             ends = {} if interval is None else {"low": interval.low, "high": interval.high}
