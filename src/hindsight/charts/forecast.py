@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..formatting import _plain
-from .drawing import GREY, altair, drawn, headed, rule
+from .drawing import GREY, altair, diagonal, drawn, headed, records, rule
 from .evidence import best, evidence, watched
 from .runs import LONG, rounds_axis
 
@@ -73,8 +73,7 @@ def difference(comparison: Comparison, pair: int = 0) -> Any:
     late = path.rounds >= path.rounds[-1] / 10  # the first rounds are as wide as can be, and would hide the rest
     wide = (path.high - path.low)[promised & late].max(initial=0.0)
     top = max(1.5 * np.abs(path.difference[late]).max(), wide) or 1.0
-    columns = {"rounds": path.rounds, "difference": path.difference, "low": path.low, "high": path.high}
-    values = [{k: _plain(column[i].item()) for k, column in columns.items()} for i in range(path.rounds.size)]
+    values = _plain(records(rounds=path.rounds, difference=path.difference, low=path.low, high=path.high))
     last = int(path.rounds[-1])
     x = rounds_axis(last >= LONG, 1.0, last)
     scale = alt.Scale(domain=[-top, top], nice=True)
@@ -152,14 +151,12 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
     x = alt.X("forecast:Q", title=None, scale=unit, axis=alt.Axis(labels=False, tickCount=5))
     y = alt.Y("should:Q", title="recalibrated", scale=unit, axis=alt.Axis(tickCount=5))
     at, level = found.pools.knots()
-    line = [{"forecast": float(a), "should": float(b)} for a, b in zip(at, level, strict=True)]
-    ends = [{"forecast": v, "should": v} for v in (low, high)]
-    layers = [drawn(ends).mark_line(color=GREY, strokeDash=[4, 3], strokeWidth=1).encode(x=x, y=y)]
+    line = records(forecast=at, should=level)
+    layers = [diagonal(x, y, (low, high), color=GREY, strokeWidth=1)]
     note = f"MCB {found.miscalibration:.4f} · DSC {found.discrimination:.4f} · UNC {found.uncertainty:.4f}"
     lines = [f"mean {found.loss} loss {found.score:.4f} = MCB − DSC + UNC", note]
     if band is not None:
-        columns = zip(band.at.tolist(), band.low.tolist(), band.high.tolist(), strict=True)
-        values = [{"forecast": a, "should": b, "high": c} for a, b, c in columns]
+        values = records(forecast=band.at, should=band.low, high=band.high)
         area = drawn(values)
         wide = len(values) > 1
         area = area.mark_area(color=AREA, opacity=0.3) if wide else area.mark_rule(color=AREA, opacity=0.3, size=8)
@@ -171,8 +168,7 @@ def diagram(name: str, found: Reliability, band: Band | None = None) -> Any:
         layers.append(curve.mark_point(color=WARM, filled=True, size=18, opacity=1).encode(x=x, y=y))
     top = alt.layer(*layers).properties(width=SIZE, height=SIZE, title=headed(name, lines))
     counts, edges = np.histogram(found.forecast, BINS, unit.domain, weights=found.weight)
-    bins = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    bars = drawn([{"left": a, "right": b, "count": c} for a, b, c in bins])
+    bars = drawn(records(left=edges[:-1], right=edges[1:], count=counts))
     few = alt.Axis(tickCount=2, labelExpr="format(datum.value, '~s')", grid=False)
     below = bars.mark_bar(color=GREY, opacity=0.5, binSpacing=1).encode(
         x=alt.X("left:Q", title="forecast", scale=unit, bin="binned", axis=alt.Axis(tickCount=5)),

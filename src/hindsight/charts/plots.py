@@ -12,7 +12,7 @@ from ..certificates.certificate import COLOURS as VERDICTS
 from ..certificates.certificate import Certificate, Certificates
 from ..formatting import _n
 from ..validation import choice
-from .drawing import COLOURS, GREY, altair, coloured, drawn, rule, styled, thinned
+from .drawing import COLOURS, GREY, altair, coloured, drawn, line_rows, records, rule, styled, thinned
 from .forecast import diagrams
 from .runs import BOUND, link_chart, rounds_axis, weights_chart
 
@@ -266,21 +266,14 @@ def regret_panel(certificate: Certificate) -> Any:
     alt = altair()
     rounds, curves = along(certificate)
     total = not averaged(certificate)
-    points: list[dict[str, Any]] = [
-        {"rounds": r, "value": value, "line": name}
-        for name, values in curves.items()
-        for r, value in zip(rounds, values, strict=True)
-        if 0.0 < value < math.inf
-    ]
+    pairs = {name: zip(rounds, values, strict=True) for name, values in curves.items()}
+    points = [point for point in line_rows(pairs) if 0.0 < point["value"] < math.inf]
     run, rival, bound = curves.values()
     known = [v for v in (*run, *bound) if 0.0 < v < math.inf] or [1.0]
     low = max(min([*known, *(v for v in rival if v > 0.0)]), DEPTH * min(known))
     high = max([*known, *(v for v in rival if v < math.inf)])
-    between = [
-        {"rounds": r, "run": a, "comparator": b if b > 0.0 else low}
-        for r, a, b in zip(rounds, run, rival, strict=True)
-        if a > 0.0
-    ]
+    raised = [value if value > 0.0 else low for value in rival]
+    between = [row for row in records(rounds=rounds, run=run, comparator=raised) if row["run"] > 0.0]
     shown = [name for name in INK if any(p["line"] == name for p in points)]
     x = rounds_axis(True, 1.0, rounds[-1])
     what = f"{certificate.quantity}, mean so far" if total else certificate.quantity

@@ -9,7 +9,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from .drawing import altair, coloured, drawn, rule, tips, unvalidated
+from .drawing import altair, coloured, diagonal, drawn, rule, tips, unvalidated
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -308,8 +308,7 @@ def predicted_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str,
     true = [row["true"] for row in rows]
     dots = drawn(used[0]).mark_circle(size=22, opacity=0.45, color=BLUE)
     x, y = (axis(kind, name, name, None, nice=True, zero=False) for kind, name in (("X", "true"), ("Y", "predicted")))
-    ends = drawn([{"true": v, "predicted": v} for v in (min(true), max(true))])
-    equal = ends.mark_line(color=GREY, strokeDash=[4, 3]).encode(x="true:Q", y="predicted:Q")
+    equal = diagonal(x, y, (min(true), max(true)), color=GREY)
     return altair().layer(equal, dots.encode(x=x, y=y, tooltip=tips(true=".6~g", predicted=".6~g")))
 
 
@@ -327,12 +326,9 @@ def calibration_chart(used: list[str], rows: list[dict[str, Any]], each: dict[st
     x = axis("X", "probability", "predicted probability", 5, domain=[0, 1])
     low, y = (axis("Y", name, "observed frequency", None, domain=[0, 1]) for name in ("low", "observed"))
     band = drawn(used[1]).mark_area(opacity=0.2, color=BLUE)
-    equal = drawn([{"probability": v, "observed": v} for v in (0, 1)]).mark_line(color=GREY, strokeDash=[4, 3])
     line = drawn(used[0]).mark_line(color=BLUE, strokeWidth=2.2, point=dotted(14, color=BLUE))
-    tip = tips(probability=".4~g", observed=".4~g")
-    return altair().layer(
-        band.encode(x=x, y=low, y2="high:Q"), equal.encode(x=x, y=y), line.encode(x=x, y=y, tooltip=tip)
-    )
+    tip, equal = tips(probability=".4~g", observed=".4~g"), diagonal(x, y, (0, 1), color=GREY)
+    return altair().layer(band.encode(x=x, y=low, y2="high:Q"), equal, line.encode(x=x, y=y, tooltip=tip))
 
 
 def histogram_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
@@ -350,22 +346,13 @@ def coverage_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, 
     """The fraction of the rows covered by intervals so far, and the requested fraction."""
     asked = each["coverage"]["asked"]
     first = first_shown(rows[-1]["rounds"])
-    late = [row["value"] for row in rows if row["rounds"] >= first]
-    y = axis(
-        "Y",
-        "value",
-        "covered so far",
-        None,
-        "%",
-        zero=False,
-        nice=False,
-        clamp=True,
-        domain=[min([*late, asked - 0.05]), 1.0],
-    )
+    lowest = min([asked - 0.05, *(row["value"] for row in rows if row["rounds"] >= first)])
+    y = axis("Y", "value", "covered so far", None, "%", zero=False, nice=False, clamp=True, domain=[lowest, 1.0])
     line = drawn(used[0]).mark_line(color=BLUE, strokeWidth=2, point=dotted(30, opacity=0.01))
     line = line.transform_filter(from_first_shown(rows))
-    level = drawn([{"value": asked}]).mark_rule(color=GREY, strokeDash=[4, 3]).encode(y=y)
-    return altair().layer(level, line.encode(x=log_rounds(), y=y, tooltip=tips(rounds=",", value=("covered", ".2%"))))
+    return altair().layer(
+        rule("y", GREY, asked), line.encode(x=log_rounds(), y=y, tooltip=tips(rounds=",", value=("covered", ".2%")))
+    )
 
 
 def ranges_chart(used: list[str], rows: list[dict[str, Any]], each: dict[str, Any]) -> Any:
