@@ -19,6 +19,7 @@ from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, choice, number, whole
+from .mixins.estimator import FitMixin
 from .mixins.linear import LinearMixin, LinearRegressorMixin, LogisticProbabilityMixin
 from .mixins.rows import read_weights
 from .mixins.runs import RunsMixin, check_runs, one_or_all, starts_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
 
 
-class GradientDescent(RunsMixin, LinearMixin):
+class GradientDescent(FitMixin, RunsMixin, LinearMixin):
     """Base of the two estimators; subclasses implement `_targets_for`."""
 
     _bounds_loss = True
@@ -84,7 +85,7 @@ class GradientDescent(RunsMixin, LinearMixin):
 
     # ---- learning
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, certify: bool = False) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, certify: bool = False) -> Self:  # type: ignore[override]
         """Play `rounds` rounds; with `warm_start`, continue from the previous fit.
 
         If it raises, the estimator is unchanged.
@@ -105,47 +106,37 @@ class GradientDescent(RunsMixin, LinearMixin):
         self : object
             The fitted estimator.
         """
-        resume = self.warm_start and self.__sklearn_is_fitted__()
-        with self._all_or_nothing():
-            runs = copy.deepcopy(self.runs_) if resume else None
-            if resume:
-                self.__dict__.pop("certificate_", None)
-            else:
-                self._forget_fit()
-            self._check()
-            if resume and self._settings() != self._setting:
-                raise ValueError(
-                    "warm_start goes on with the same descent: loss, eta, batch, l2, B, power, rates, fit_intercept "
-                    "and whether output is 'best' must be as they were"
-                )
-            rows = self._matrix(X, reset=not resume)
-            targets = self._targets_for(rows, y, fresh=not resume)
-            weight = read_weights(sample_weight, rows)
-            for target in targets:
-                check_targets("real", target)
-            data = [Data(rows, target, weight, float(bool(self.fit_intercept))) for target in targets]
-            self.runs_ = self._played(runs or self._begin(data), data)
-            if certify:
-                self.certificate_ = self.certify(X, y, sample_weight)
-        return self
+        return super().fit(X, y, sample_weight, certify=certify)
+
+    def _resumes(self) -> bool:
+        return bool(self.warm_start) and self.__sklearn_is_fitted__()
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        runs = copy.deepcopy(self.__dict__.get("runs_"))
+        self._check()
+        if runs and self._settings() != self._setting:
+            raise ValueError(
+                "warm_start goes on with the same descent: loss, eta, batch, l2, B, power, rates, fit_intercept "
+                "and whether output is 'best' must be as they were"
+            )
+        rows = self._matrix(X, reset=not runs)
+        targets = self._targets_for(rows, y, fresh=not runs)
+        weight = read_weights(sample_weight, rows)
+        for target in targets:
+            check_targets("real", target)
+        data = [Data(rows, target, weight, float(bool(self.fit_intercept))) for target in targets]
+        runs = runs or self._begin(data)
+        with progress_bar(self.verbose, "rounds", self.rounds * len(runs)) as update:
+            for run, part in zip(runs, data, strict=True):
+                names, notify = self._feature_names, lambda rounds: update(advance=rounds)
+                run.play(part, self.rounds, stop=self.tol or 0.0, notify=notify, names=names)
+        self.runs_ = runs
 
     def _begin(self, data: list[Any]) -> list[Descent]:
         """New runs, one for the targets of each table."""
         learner, starts, seed = self._learner_for(data[0]), starts_of(self.start, len(data)), self._seed()
         self._setting = self._settings()
         return [self._new_run(learner, self.n_features_in_, start, seed) for start in starts]
-
-    def _played(self, runs: list[Descent], data: list[Data]) -> list[Descent]:
-        """The runs after `rounds` more rounds."""
-        with progress_bar(self.verbose, "rounds", self.rounds * len(runs)) as update:
-
-            def notify(rounds: int) -> None:
-                if update is not None:
-                    update(advance=rounds)
-
-            for run, part in zip(runs, data, strict=True):
-                run.play(part, self.rounds, stop=self.tol or 0.0, notify=notify, names=self._feature_names)
-        return runs
 
     def _targets_for(self, X: Any, y: Any, fresh: bool) -> list[np.ndarray]:
         """The targets of each run; a fresh fit also records the classes found in y."""

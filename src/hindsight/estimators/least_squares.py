@@ -168,8 +168,7 @@ class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: igno
         with progress_bar(self.verbose, "rows", None) as update:
             for rows, target, weight in chunks():
                 self._add(rows, target, weight)
-                if update is not None:
-                    update(advance=rows.shape[0])
+                update(advance=rows.shape[0])
         if not hasattr(self, "_factor"):
             raise ValueError("the source gave no chunk of rows")
 

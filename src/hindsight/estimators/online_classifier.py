@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,20 +12,39 @@ from sklearn.utils.multiclass import unique_labels
 
 from ..online.run import unchanged_on_error
 from ..rows.labels import run_count, target_of_runs
+from ..storage.fields import is_count
+from ..storage.registry import want
 from ..validation import whole
-from .mixins.labels import ClassWeightMixin
+from .class_weights import Weigher, check_known, weight_of_each
 from .mixins.linear import MarginClassifierMixin
 from .mixins.rows import read_weights
 from .online import OnlineEstimator
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..rows.data import Data
 
+COUNTS = ("class_counts_", "fit_counts_")  # of the rows so far, and of those of `fit`
 
-class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+
+class OnlineClassifier(MarginClassifierMixin, OnlineEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the online classifiers: ``classes_[1]`` is positive; more than two classes have one-vs-rest runs."""
 
+    class_weight: Any = None  # all are 1, without the parameter
+    class_counts_: np.ndarray
+    fit_counts_: np.ndarray
+    fit_rows_: int
     _places: tuple[np.ndarray, dict[Any, int]]  # the classes, and the place of each
+
+    @staticmethod
+    def _check_saved(fields: dict[str, Any]) -> None:
+        shape = getattr(fields.get("classes_"), "shape", None)
+        for name in COUNTS:
+            counts = fields.get(name)
+            known = isinstance(counts, np.ndarray) and counts.dtype == np.float64 and counts.shape == shape
+            want(counts is None or (known and bool((counts >= 0.0).all())), f"`{name}` must have one count per class")
+        want(is_count(fields.get("fit_rows_", 0)), "`fit_rows_` must be a count")
 
     def _targets(self, y: np.ndarray) -> list[np.ndarray]:
         """The targets of each run, as the loss takes them."""
@@ -35,6 +55,7 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
 
     def _declare(self, labels: Any, features: int) -> None:
         self._set_classes(labels)
+        check_known(self.class_weight, self.classes_.tolist())
         self._begin(features, run_count(len(self.classes_)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
@@ -42,28 +63,36 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
         X = self._matrix(X, reset=True)
         y = self._labels(X, y)
         self._declare(y, X.shape[1])
-        if not self._weighs_classes():
-            self._play(X, self._targets(y), sample_weight, passes)
-            return
-        codes, weight = self._codes(y), read_weights(sample_weight, X)
-        self._check_class_weight()
-        self._begin_counts(codes, weight)
-        weigher = self._weigher(fresh=True)
-        self._play(X, self._targets(y), weigher.weigh(codes, weight), passes)
-        self.class_counts_ = weigher.counts
+        if self.class_weight is not None:
+            weight = read_weights(sample_weight, X)
+            codes = self._codes(y) if weight is None else self._codes(y)[weight > 0.0]
+            self.fit_counts_ = np.bincount(codes, minlength=len(self.classes_)).astype(np.float64)
+            self.fit_rows_ = y.size
+        with self._weighed(y, sample_weight, fresh=True) as weight:
+            self._play(X, self._targets(y), weight, passes)
 
-    def _play_on(self, X: Any, y: np.ndarray, sample_weight: Any) -> None:
-        """Play further rows."""
-        if not self._weighs_classes():
-            self._play(X, self._targets(y), sample_weight, 1)
+    # ---- class weights
+
+    def _weigher(self, fresh: bool) -> Weigher:
+        """The `Weigher` of the next rows; if `fresh`, of all rows from the first one on, as they were weighted."""
+        none, each = np.zeros(len(self.classes_)), weight_of_each(self.class_weight, self.classes_.tolist())
+        fit_counts = getattr(self, "fit_counts_", none)
+        if fresh:
+            return Weigher(each, none, fit_counts, getattr(self, "fit_rows_", 0))
+        return Weigher(each, getattr(self, "class_counts_", none), fit_counts)
+
+    @contextmanager
+    def _weighed(self, y: np.ndarray, weight: Any, fresh: bool = False) -> Iterator[Any]:
+        """The weights of the next rows times those of their classes, which are counted if the block succeeds."""
+        if self.class_weight is None:
+            yield weight
             return
-        weigher = self._weigher(fresh=False)
-        weight = weigher.weigh(self._codes(y), read_weights(sample_weight, X))
-        self._play(X, self._targets(y), weight, 1)
+        weigher = self._weigher(fresh)
+        yield weigher.weigh(self._codes(y), read_weights(weight, y))
         self.class_counts_ = weigher.counts
 
     def _data(self, k: int, X: Any, y: Any, sample_weight: Any) -> Data:
-        if not self._weighs_classes():
+        if self.class_weight is None:
             return super()._data(k, X, y, sample_weight)
         if not callable(X):
             codes = self._codes(self._labels(X, y))
@@ -99,16 +128,16 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
             X = self._matrix(X, reset=False)
             y = self._labels(X, y, known=True)
             self._same_classes(classes)
-            with unchanged_on_error(self.runs_):
-                self._play_on(X, y, sample_weight)
+            with unchanged_on_error(self.runs_), self._weighed(y, sample_weight) as weight:
+                self._play(X, self._targets(y), weight, 1)
             self._drop_certificate()
         else:
             with self._all_or_nothing():
                 X = self._matrix(X, reset=True)
                 y = self._labels(X, y, known=classes is not None)
                 self._declare(y if classes is None else classes, X.shape[1])
-                self._check_class_weight()
-                self._play_on(X, y, sample_weight)
+                with self._weighed(y, sample_weight) as weight:
+                    self._play(X, self._targets(y), weight, 1)
         return self
 
     # ---- one row at a time
@@ -131,7 +160,7 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
             The estimator.
         """
         one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
-        known = one is not None and not self._weighs_classes() and y in self._place()
+        known = one is not None and self.class_weight is None and y in self._place()
         if not known or not self._swiftly_learnt(one, x, self._targets_of(y)[0], weight):
             self._alone(self._learn_row, x, y, weight)
         return self
@@ -146,7 +175,11 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
                 unique_labels(self.classes_, label)  # refuses text beside numbers
                 before = self.classes_
                 self._add_class(y)
-                self._place_counts(before)
+                places = np.searchsorted(self.classes_, before)
+                for name in {*COUNTS} & {*self.__dict__}:
+                    counts = np.zeros(len(self.classes_))
+                    counts[places] = self.__dict__[name]
+                    setattr(self, name, counts)
             else:
                 self._first_row(x, 1)
                 self.classes_ = label
@@ -154,14 +187,13 @@ class OnlineClassifier(ClassWeightMixin, MarginClassifierMixin, OnlineEstimator,
 
     def _learn_weighed(self, x: Any, y: Any, weight: float) -> None:
         """Learn one row of a known class, by the weight of that class."""
-        if not self._weighs_classes():
-            self._learn_one(x, self._targets_of(y), weight)
+        targets = self._targets_of(y)
+        if self.class_weight is None:
+            self._learn_one(x, targets, weight)
             return
-        self._check_one(self._targets_of(y), weight)
-        weigher = self._weigher(fresh=False)
-        own = weigher.weigh(np.array([self._place()[y]]), np.array([weight], np.float64))
-        self._learn_one(x, self._targets_of(y), float(own[0]))
-        self.class_counts_ = weigher.counts
+        self._check_one(targets, weight)
+        with self._weighed(np.array([y]), np.array([weight], np.float64)) as own:
+            self._learn_one(x, targets, float(own[0]))
 
     def _targets_of(self, y: Any) -> list[float]:
         """For each run, the target of one label."""

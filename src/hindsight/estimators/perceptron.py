@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -22,9 +21,6 @@ from ..validation import whole
 from .mixins.linear import MarginClassifierMixin
 from .mixins.runs import one_or_all, starts_of
 from .progress import progress_bar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -164,16 +160,28 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
                 raise ValueError("fit_intercept must stay as it was for a warm start")
             new = [half.copy() for half in old]
             for half, target, label in zip(new, targets, self._run_labels(), strict=True):
-                with _error_bar(self.verbose, label, caps, half, rows.shape[0]) as notify:
-                    half.train(
-                        self._data(rows, target), reads_per_visit=float(self.effort), notify=notify,
-                        names=self._feature_names, **caps,
-                    )  # fmt: skip
+                self._train(half, self._data(rows, target), label, caps)
             self.halfspaces_ = new
             self.__dict__.pop("certificate_", None)
             if certify:
                 self.certificate_ = self.certify(X, y)
         return self
+
+    def _train(self, half: BatchPerceptron, data: Data, label: str | None, caps: dict[str, int | None]) -> None:
+        """Train a halfspace, with a progress bar towards the nearer cap that also shows updates and errors."""
+        visits, updates, rows = half.visits, half.updates, data.rounds
+        who = "" if label is None else f"{label}: "
+
+        def notify(now: BatchPerceptron) -> None:
+            done = (now.visits - visits) / rows / (caps["passes"] or math.inf)
+            done = max(done, (now.updates - updates) / (caps["updates"] or math.inf))
+            end = ": separated" if now.converged else ""
+            words = f"{who}{now.updates:,} updates, {now.errors:,} of {rows:,} wrong{end}"
+            update(completed=1.0 if now.converged else done, description=words)
+
+        names = self._feature_names
+        with progress_bar(self.verbose, "", 1.0, counted=False) as update:
+            half.train(data, reads_per_visit=float(self.effort), notify=notify, names=names, **caps)
 
     def _begun(self, width: int, count: int) -> list[BatchPerceptron]:
         """`count` halfspaces with their initial weights."""
@@ -275,27 +283,3 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
             certify_batch_perceptron(half, self._data(X, target), label)
             for half, target, label in zip(self.halfspaces_, targets, self._run_labels(), strict=True)
         ])  # fmt: skip
-
-
-@contextmanager
-def _error_bar(
-    verbose: bool, label: str | None, caps: dict[str, int | None], half: BatchPerceptron, rows: int
-) -> Iterator[Callable[[BatchPerceptron], None] | None]:
-    """A progress bar towards the nearer cap that also shows updates and errors."""
-    began = half.visits, half.updates
-    with progress_bar(verbose, "", 1.0, counted=False) as update:
-        if update is None:
-            yield None
-            return
-
-        def notify(now: BatchPerceptron) -> None:
-            passes = (now.visits - began[0]) / rows / (caps["passes"] or math.inf)
-            updates = (now.updates - began[1]) / (caps["updates"] or math.inf)
-            who = "" if label is None else f"{label}: "
-            end = ": separated" if now.converged else ""
-            update(
-                completed=1.0 if now.converged else max(passes, updates),
-                description=f"{who}{now.updates:,} updates, {now.errors:,} of {rows:,} wrong{end}",
-            )
-
-        yield notify

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 @contextmanager
 def progress_bar(
     show: bool, description: str, total: float | None, *, counted: bool = True
-) -> Iterator[Callable[..., Any] | None]:
-    """Show a progress bar on stderr while the block runs, and yield a function that updates it (None if not shown).
+) -> Iterator[Callable[..., Any]]:
+    """Show a progress bar on stderr while the block runs, and yield a function that updates it, if it is shown.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ def progress_bar(
 
     Returns
     -------
-    update : callable or None
+    update : callable
         Takes the keywords of `rich.progress.Progress.update`: advance, completed, description.
     """
     if not show:
-        yield None
+        yield lambda **changes: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,6 @@ from .mixins.runs import one_or_all
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..certificates.certificate import Certificate, Certificates
 
 
@@ -92,7 +89,11 @@ class RoundsMixin(FitMixin, LinearMixin):
             start, k = None, len(self.histories_)
             if last is not None and len(last) == len(targets) and last[k].size == sweep.width:
                 start = last[k] * sweep.scale
-            with _loss_bar(self.rounds, self.verbose) as notify:
+            with progress_bar(self.verbose, "round 0", self.rounds) as update:
+
+                def notify(t: int, loss: float) -> None:
+                    update(completed=t, description=f"round {t}: loss {loss:.6g}")
+
                 self._play(sweep, start=start, held=held, notify=notify)
 
     def _play(self, problem: IndexProblem, **options: Any) -> None:
@@ -234,13 +235,3 @@ class RoundsRegressorMixin(RoundsMixin, LinearRegressorMixin):
         """
         means = self._means(X)[:, 0]
         return self.y_offset_ + self.y_scale_ * means
-
-
-@contextmanager
-def _loss_bar(rounds: int, verbose: bool) -> Iterator[Callable[[int, float], None] | None]:
-    """A progress bar that also shows the loss of the last round, if `verbose`."""
-    with progress_bar(verbose, "round 0", rounds) as update:
-        if update is None:
-            yield None
-        else:
-            yield lambda t, loss: update(completed=t, description=f"round {t}: loss {loss:.6g}")

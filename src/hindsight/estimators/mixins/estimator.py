@@ -151,11 +151,17 @@ class FitMixin(EstimatorMixin):
         if y is None and callable(getattr(X, "chunks", None)):
             X, y, sample_weight = all_rows(X)
         with self._all_or_nothing():
-            self._forget_fit()
+            self._drop_certificate()
+            if not self._resumes():
+                self._forget_fit()
             self._fit(X, y, sample_weight)
             if certify:
                 self.certificate_ = self.certify(X, y, sample_weight)
         return self
+
+    def _resumes(self) -> bool:
+        """Whether `fit` continues from the previous fit."""
+        return False
 
     def _drop_certificate(self) -> None:
         """Drop a certificate that does not cover all rounds any more."""
