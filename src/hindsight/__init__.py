@@ -26,18 +26,14 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .errors import ModelError as ModelError
     from .errors import RowError as RowError
     from .errors import SourceError as SourceError
-    from .estimators import AutoClassifier as AutoClassifier
-    from .estimators import AutoRegressor as AutoRegressor
-    from .estimators import DescentClassifier as DescentClassifier
-    from .estimators import DescentRegressor as DescentRegressor
-    from .estimators import EGRegressor as EGRegressor
-    from .estimators import GLMtronRegressor as GLMtronRegressor
-    from .estimators import PerceptronClassifier as PerceptronClassifier
-    from .estimators import RidgeRegressor as RidgeRegressor
-    from .estimators import WidrowHoffRegressor as WidrowHoffRegressor
-    from .estimators import WinnowClassifier as WinnowClassifier
+    from .estimators.auto import AutoClassifier as AutoClassifier
+    from .estimators.auto import AutoRegressor as AutoRegressor
     from .estimators.calibrator import Calibrator as Calibrator
+    from .estimators.descent import DescentClassifier as DescentClassifier
+    from .estimators.descent import DescentRegressor as DescentRegressor
+    from .estimators.exponentiated_gradient import EGRegressor as EGRegressor
     from .estimators.generative import GenerativeClassifier as GenerativeClassifier
+    from .estimators.glm_tron import GLMtronRegressor as GLMtronRegressor
     from .estimators.gradient_descent import GradientDescentClassifier as GradientDescentClassifier
     from .estimators.gradient_descent import GradientDescentRegressor as GradientDescentRegressor
     from .estimators.isotonic import IsotonicRegressor as IsotonicRegressor
@@ -45,8 +41,12 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .estimators.isotron import IsotronClassifier as IsotronClassifier
     from .estimators.isotron import IsotronRegressor as IsotronRegressor
     from .estimators.least_squares import LeastSquares as LeastSquares
+    from .estimators.mistake_driven import PerceptronClassifier as PerceptronClassifier
+    from .estimators.mistake_driven import WinnowClassifier as WinnowClassifier
     from .estimators.perceptron import BatchPerceptronClassifier as BatchPerceptronClassifier
+    from .estimators.ridge import RidgeRegressor as RidgeRegressor
     from .estimators.threshold import ThresholdClassifier as ThresholdClassifier
+    from .estimators.widrow_hoff import WidrowHoffRegressor as WidrowHoffRegressor
     from .online.facts import Facts as Facts
     from .online.learners import Learner as Learner
     from .online.learners import register as register
@@ -72,26 +72,21 @@ _PUBLIC = {  # public names by module
     "certificates.theorems": ["Verdict"],
     "charts.plots": ["plot_link", "plot_potential", "plot_regret", "plot_reliability", "plot_weights"],
     "errors": ["AssumptionWarning", "MismatchError", "ModelError", "RowError", "SourceError"],
-    "estimators": [
-        "AutoClassifier",
-        "AutoRegressor",
-        "DescentClassifier",
-        "DescentRegressor",
-        "EGRegressor",
-        "GLMtronRegressor",
-        "PerceptronClassifier",
-        "RidgeRegressor",
-        "WidrowHoffRegressor",
-        "WinnowClassifier",
-    ],
+    "estimators.auto": ["AutoClassifier", "AutoRegressor"],
     "estimators.calibrator": ["Calibrator"],
+    "estimators.descent": ["DescentClassifier", "DescentRegressor"],
+    "estimators.exponentiated_gradient": ["EGRegressor"],
     "estimators.generative": ["GenerativeClassifier"],
+    "estimators.glm_tron": ["GLMtronRegressor"],
     "estimators.gradient_descent": ["GradientDescentClassifier", "GradientDescentRegressor"],
     "estimators.isotonic": ["IsotonicRegressor"],
     "estimators.isotron": ["GLMtronBatchRegressor", "IsotronClassifier", "IsotronRegressor"],
     "estimators.least_squares": ["LeastSquares"],
+    "estimators.mistake_driven": ["PerceptronClassifier", "WinnowClassifier"],
     "estimators.perceptron": ["BatchPerceptronClassifier"],
+    "estimators.ridge": ["RidgeRegressor"],
     "estimators.threshold": ["ThresholdClassifier"],
+    "estimators.widrow_hoff": ["WidrowHoffRegressor"],
     "online.facts": ["Facts"],
     "online.learners": ["Learner", "register"],
     "online.panel": ["Panel"],

@@ -22,6 +22,11 @@ from .progress import progress_bar
 WIDE = 500  # columns above which sparse rows are solved by iteration
 
 
+def of_solution(name: str, words: str) -> property:
+    """An attribute of the solution."""
+    return property(lambda model: getattr(model._solution(), name), doc=words)
+
+
 class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
@@ -222,30 +227,13 @@ class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: igno
         """The weights of the features."""
         return self._solution().coef.copy()
 
-    @property
-    def intercept_(self) -> float:
-        """The intercept; 0 without one."""
-        return self._solution().intercept
-
-    @property
-    def rank_(self) -> int | None:
-        """The rank of the rows; None if it is not known."""
-        return self._solution().rank
-
-    @property
-    def condition_(self) -> float:
-        """Ratio of the largest singular value to the smallest one that is not treated as 0."""
-        return self._solution().condition
-
-    @property
-    def loss_(self) -> float:
-        """The minimal weighted sum of squares."""
-        return self._solution().loss
-
-    @property
-    def method_(self) -> str:
-        """The method that was used."""
-        return self._solution().method
+    intercept_ = of_solution("intercept", "The intercept; 0 without one.")
+    rank_ = of_solution("rank", "The rank of the rows; None if it is not known.")
+    condition_ = of_solution(
+        "condition", "Ratio of the largest singular value to the smallest one that is not treated as 0."
+    )
+    loss_ = of_solution("loss", "The minimal weighted sum of squares.")
+    method_ = of_solution("method", "The method that was used.")
 
     def predict(self, X: Any) -> np.ndarray:
         """Return w.x + b for each row.

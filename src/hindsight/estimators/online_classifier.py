@@ -228,6 +228,16 @@ class OnlineClassifier(MarginClassifierMixin, OnlineEstimator, ClassifierMixin, 
         if kept is not None:
             self.runs_[0].coverage = kept
 
+    def _margins_and_classes(self, x: Any) -> tuple[list[float], np.ndarray]:
+        """The margins of one row, and the classes that they are of."""
+        one = self.__dict__.get("_swift")  # first, as in `learn_one`
+        classes = self.__dict__.get("classes_")
+        z = self._swift_margin(one, x)
+        if classes is not None and -math.inf < z < math.inf:
+            return [z], classes
+        found: tuple[list[float], np.ndarray] = self._alone(lambda: (self._margins_one(x), self.classes_))
+        return found
+
     def predict_one(self, x: Any) -> Any:
         """Return the predicted class of one row.
 
@@ -240,11 +250,7 @@ class OnlineClassifier(MarginClassifierMixin, OnlineEstimator, ClassifierMixin, 
         -------
         label : object
         """
-        one = self.__dict__.get("_swift")  # first, as in `learn_one`
-        classes = self.__dict__.get("classes_")
-        z = [self._swift_margin(one, x)]
-        if classes is None or not -math.inf < z[0] < math.inf:
-            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))
+        z, classes = self._margins_and_classes(x)
         if len(z) == 1 and len(classes) == 2:
             return classes.item(int(z[0] > 0))
         return classes.item(max(range(len(z)), key=z.__getitem__))

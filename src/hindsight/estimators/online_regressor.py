@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from ..online.run import unchanged_on_error
 from ..validation import whole
 from .mixins.linear import LinearRegressorMixin
-from .mixins.runs import IntervalsMixin
+from .mixins.runs import CoverageMixin
 from .online import OnlineEstimator
 
 
-class OnlineRegressor(IntervalsMixin, LinearRegressorMixin, OnlineEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineRegressor(CoverageMixin, LinearRegressorMixin, OnlineEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the online regressors: a single run on targets that are numbers."""
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, passes: int | None = None) -> None:
@@ -99,3 +100,39 @@ class OnlineRegressor(IntervalsMixin, LinearRegressorMixin, OnlineEstimator, Reg
             z = self._alone(self._margins_one, x)[0]
         mean: float = self.runs_[0].learner.loss.mean(z)
         return mean
+
+    def predict_interval(self, X: Any) -> np.ndarray:
+        """Return a prediction interval for each row.
+
+        About the fraction `interval` of the rows is covered, whatever the rows, if each one is learnt after it was
+        predicted.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_rows, 2)
+            The lowest and the highest value; infinite if no finite interval would keep the guarantee.
+        """
+        half = self._tracker.half
+        middle = self.predict(X)
+        return np.column_stack([middle - half, middle + half])
+
+    def predict_interval_one(self, x: Any) -> tuple[float, float]:
+        """Return a prediction interval for one row.
+
+        Parameters
+        ----------
+        x : mapping or array-like of shape (n_features,)
+            The row. Names that were never learnt are ignored.
+
+        Returns
+        -------
+        low, high : float
+        """
+        half = self._tracker.half
+        middle: float = self.predict_one(x)
+        return middle - half, middle + half

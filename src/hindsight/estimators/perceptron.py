@@ -23,6 +23,17 @@ from .mixins.runs import one_or_all, starts_of
 from .progress import progress_bar
 
 
+def of_each_halfspace(name: str, words: str) -> property:
+    """An attribute of the halfspaces: a scalar if there is only one, otherwise an array."""
+
+    def get(model: BatchPerceptronClassifier) -> Any:
+        check_is_fitted(model)
+        values = [getattr(half, name) for half in model.halfspaces_]
+        return values[0] if len(values) == 1 else np.array(values)
+
+    return property(get, doc=words)
+
+
 class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Linear classifier by the batch perceptron with a pocket.
 
@@ -219,36 +230,11 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
         check_is_fitted(self)
         return np.vstack([half.pocket for half in self.halfspaces_])
 
-    def _each(self, name: str) -> Any:
-        """An attribute of the halfspaces: a scalar if there is only one, otherwise an array."""
-        check_is_fitted(self)
-        values = [getattr(half, name) for half in self.halfspaces_]
-        return values[0] if len(values) == 1 else np.array(values)
-
-    @property
-    def n_updates_(self) -> Any:
-        """Updates so far."""
-        return self._each("updates")
-
-    @property
-    def n_visits_(self) -> Any:
-        """Rows scanned so far."""
-        return self._each("visits")
-
-    @property
-    def converged_(self) -> Any:
-        """Whether training stopped before a cap."""
-        return self._each("converged")
-
-    @property
-    def training_errors_(self) -> Any:
-        """Errors of the pocket."""
-        return self._each("errors")
-
-    @property
-    def pocket_exact_(self) -> Any:
-        """Whether the errors of all weight vectors were counted."""
-        return self._each("all_counted")
+    n_updates_ = of_each_halfspace("updates", "Updates so far.")
+    n_visits_ = of_each_halfspace("visits", "Rows scanned so far.")
+    converged_ = of_each_halfspace("converged", "Whether training stopped before a cap.")
+    training_errors_ = of_each_halfspace("errors", "Errors of the pocket.")
+    pocket_exact_ = of_each_halfspace("all_counted", "Whether the errors of all weight vectors were counted.")
 
     @property
     def facts_(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,46 +128,6 @@ class CoverageMixin:
         return certify_coverage(self._tracker, hasattr(self, "classes_"))
 
 
-class IntervalsMixin(CoverageMixin):
-    """Prediction intervals of a regressor."""
-
-    def predict_interval(self, X: Any) -> np.ndarray:
-        """Return a prediction interval for each row.
-
-        About the fraction `interval` of the rows is covered, whatever the rows, if each one is learnt after it was
-        predicted.
-
-        Parameters
-        ----------
-        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
-            Rows.
-
-        Returns
-        -------
-        intervals : ndarray of shape (n_rows, 2)
-            The lowest and the highest value; infinite if no finite interval would keep the guarantee.
-        """
-        half = self._tracker.half
-        middle = self.predict(X)  # type: ignore[attr-defined]
-        return np.column_stack([middle - half, middle + half])
-
-    def predict_interval_one(self, x: Any) -> tuple[float, float]:
-        """Return a prediction interval for one row.
-
-        Parameters
-        ----------
-        x : mapping or array-like of shape (n_features,)
-            The row. Names that were never learnt are ignored.
-
-        Returns
-        -------
-        low, high : float
-        """
-        half = self._tracker.half
-        middle: float = self.predict_one(x)  # type: ignore[attr-defined]
-        return middle - half, middle + half
-
-
 class SetsMixin(CoverageMixin, LogisticProbabilityMixin):
     """Prediction sets and probabilities of single rows, for classifiers whose loss gives probabilities."""
 
@@ -205,8 +164,7 @@ class SetsMixin(CoverageMixin, LogisticProbabilityMixin):
             In the order of ``classes_``; may be empty.
         """
         half = self._tracker.half
-        z, _ = self._alone(lambda: (self._margins_one(x), self.classes_))
-        return self._sets(np.array([z]), half)[0]
+        return self._sets(np.array([self._alone(self._margins_one, x)]), half)[0]
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
@@ -224,11 +182,7 @@ class SetsMixin(CoverageMixin, LogisticProbabilityMixin):
         probabilities : dict of object to float
             The probability of each class, in the order of ``classes_``.
         """
-        one = self.__dict__.get("_swift")  # before the classes are looked at: it is dead once they have changed
-        classes = self.__dict__.get("classes_")
-        z = [self._swift_margin(one, x)]
-        if classes is None or not -math.inf < z[0] < math.inf:
-            z, classes = self._alone(lambda: (self._margins_one(x), self.classes_))
+        z, classes = self._margins_and_classes(x)
         if len(classes) == 1:
             return {classes.item(0): 1.0}
         mean = self.runs_[0].learner.loss.mean
