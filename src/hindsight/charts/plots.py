@@ -14,7 +14,7 @@ from ..formatting import _n
 from ..validation import choice
 from .drawing import COLOURS, GREY, altair, coloured, drawn, line_rows, records, rule, styled, thinned
 from .forecast import diagrams
-from .runs import BOUND, link_chart, rounds_axis, weights_chart
+from .runs import BOUND, largest_weights, link_chart, rounds_axis, weights_chart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,14 +223,11 @@ def plot_weights(
     if len(known) != w.size:
         raise ValueError(f"names must have one name for each of the {w.size} features, got {len(known)}")
     certificate = getattr(model, "certificate_", None) if certificate is None else certificate
-    u = np.array([])
-    if isinstance(certificate, Certificate) and certificate.comparator.u.size >= w.size:
-        u = certificate.comparator.u[: w.size]
-    order = np.argsort(-np.abs(w), kind="stable")[:top].tolist()
-    rows = [{"feature": known[j], "rank": k, "weight": float(w[j])} for k, j in enumerate(order)]
+    u = certificate.comparator.u[: w.size] if isinstance(certificate, Certificate) else np.array([])
+    beside = u.size == w.size and np.isfinite(u).all()
+    rows = largest_weights(w[None], [u if beside else None], known, top=top)
     note = f"the largest {len(rows)} of {w.size:,}" if w.size > len(rows) else f"all {w.size:,}"
-    if u.size and np.isfinite(u).all():
-        rows = [row | {"best": float(u[j])} for row, j in zip(rows, order, strict=True)]
+    if beside:
         note += "; ticks: the best fixed predictor in hindsight"
     chart = weights_chart([rows], rows, {}, (COLOURS[0], COLOURS[1], GREY))
     title = altair().TitleParams("Weights", subtitle=note)

@@ -9,10 +9,12 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .drawing import altair, coloured, diagonal, drawn, rule, tips, unvalidated
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 BLUE, ORANGE, GREEN, PURPLE, RED, GREY = "#3b8eea", "#e8590c", "#2da44e", "#a371f7", "#e5534b", "#8b949e"
 CYCLE = [BLUE, ORANGE, GREEN, PURPLE, RED, "#d4a72c", "#1b9e9e", "#db61a2", "#7c8ea3", "#8a6d3b"]
@@ -270,6 +272,31 @@ def pairs_chart(rows: list[dict[str, Any]]) -> Any:
 
 
 # ---------------------------------------------------------------- what was learnt
+
+
+def largest_weights(
+    w: np.ndarray, best: Sequence[np.ndarray | None], names: Sequence[str] | None, *, labels: list[str] | None = None,
+    spread: np.ndarray | None = None, top: int = 20,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """The weights with the largest effect (or size, if no spread is known), with those of the best u of each run."""
+    n = w.shape[1]
+    order = np.argsort(-(np.abs(w) * (1.0 if spread is None else spread[:n])).ravel(), kind="stable")[:top]
+    rows = []
+    for rank, j in enumerate(order.tolist()):
+        run, feature = divmod(j, n)
+        name = names[feature] if names is not None and feature < len(names) else f"column {feature}"
+        u = best[run]
+        row: dict[str, Any] = {"feature": name, "rank": rank, "weight": float(w[run, feature])}
+        if labels is not None and len(w) > 1:
+            row["label"] = labels[run]
+        if u is not None and feature < u.size:
+            row["best"] = float(u[feature])
+        if spread is not None:
+            for move, value in (("move", "weight"), ("best_move", "best")):
+                if value in row:
+                    row[move] = row[value] * float(spread[feature])
+        rows.append(row)
+    return rows
 
 
 def weights_chart(

@@ -15,7 +15,7 @@ import numpy as np
 from ..certificates.certificate import MEANINGS, RegretCurve, combined, worth_of
 from ..certificates.wording import MISTAKES, SQUARES, in_words, rooted, tiles, unit_of, worth_in_words
 from ..charts.drawing import line_rows, records, thinned
-from ..charts.runs import PROMISE, first_shown, loss_lines
+from ..charts.runs import PROMISE, first_shown, largest_weights, loss_lines
 from ..formatting import _plain
 from ..online.margins import each_mean
 from ..storage.model import versions
@@ -24,13 +24,12 @@ from ..training.plan import describe_cells, describe_learner, part_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..certificates.certificate import Best, Certificate
+    from ..certificates.certificate import Certificate
     from ..certificates.wording import Scores
     from ..online.run import Run
     from ..training.recording import CoverageRecording, Recording
 
 SHOWN = 6  # learners that have charts of their own, those of the least loss
-TOP = 20  # weights
 LABELS = 15  # of a table of confusions
 CHARTED = 6  # labels, of more than two, that have charts of their own: the most frequent ones
 COLUMNS = 200
@@ -173,8 +172,9 @@ class LearnerPart:
         known = means | ({"best": math.nan, "guaranteed": math.nan} if several and said == MISTAKES else {})
         out |= {"words": in_words(said, known, shown, scores), "tiles": tiles(said, known, shown, scores)}
         out["certificates"] = [certificate_values(c) for c in certificates]
-        best = [c.best for c in certificates] or [None] * len(weights.w)
-        self.draw("weights", largest_weights(weights, self.report.names, self.labels, best))
+        best = [None if c.best is None else c.best.u for c in certificates] or [None] * len(weights.w)
+        rows = largest_weights(weights.w, best, self.report.names, labels=self.labels, spread=weights.spread)
+        self.draw("weights", rows)
         out |= {"intercept": weights.intercept, "nonzero": int(np.count_nonzero(weights.w))}
         out["moves"] = weights.spread is not None
 
@@ -290,31 +290,6 @@ def certificate_values(certificate: Certificate) -> dict[str, Any]:
         if out.get(name):
             out[name].pop("u")
     return out
-
-
-def largest_weights(
-    weights: Weights, names: Sequence[str] | None, labels: list[str] | None, best: Sequence[Best | None]
-) -> list[dict[str, Any]]:
-    """The weights with the largest effect (or size, if no spread is known), with those of the best u."""
-    w, _, spread = weights
-    n = w.shape[1]
-    order = np.argsort(-(np.abs(w) * (1.0 if spread is None else spread[:n])).ravel(), kind="stable")[:TOP]
-    rows = []
-    for rank, j in enumerate(order.tolist()):
-        run, feature = divmod(j, n)
-        name = names[feature] if names is not None and feature < len(names) else f"column {feature}"
-        rival = best[run]
-        row: dict[str, Any] = {"feature": name, "rank": rank, "weight": float(w[run, feature])}
-        if labels is not None and len(w) > 1:
-            row["label"] = labels[run]
-        if rival is not None and feature < rival.u.size:
-            row["best"] = float(rival.u[feature])
-        if spread is not None:
-            for move, value in (("move", "weight"), ("best_move", "best")):
-                if value in row:
-                    row[move] = row[value] * float(spread[feature])
-        rows.append(row)
-    return rows
 
 
 # ---------------------------------------------------------------- online

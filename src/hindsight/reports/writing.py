@@ -125,17 +125,15 @@ def columns_of(state: TrainingState) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if getattr(source, "decisions", None) is None:
         return rows
-    from ..sources.tables.describe import decisions_of
+    from ..sources.tables.describe import decisions_of, used_columns
 
     decisions = decisions_of(source, state.source_state) or source.decisions
-    roles = {source.asked.target: "target", source.asked.weight: "weight"}
-    unused = set(source.asked.ignore)
-    if source.asked.features is not None:
-        unused |= set(decisions.columns) - set(source.asked.features) - set(roles)
+    roles = {each.name: "" for each in used_columns(source, decisions)}
+    roles |= {source.asked.target: "target", source.asked.weight: "weight"}
     for decided in decisions.columns.values():
         seen = decisions.evidence.get(decided.name)
         missing = seen.missing / max(1, seen.rows) if seen is not None else None
-        role = roles.get(decided.name, "left out, as asked" if decided.name in unused else "")
+        role = roles.get(decided.name, "left out, as asked")
         row = {"name": decided.name, "type": decided.type, "role": role, "why": decided.why, "missing": missing}
         rows.append(row)
     return rows
