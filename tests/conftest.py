@@ -379,6 +379,13 @@ def same(a: Any, b: Any) -> None:
     np.testing.assert_array_equal(np.asarray(a), np.asarray(b), strict=True)
 
 
+def one_by_one(model: Any, rows: Any, targets: Any, *weights: Any) -> Any:
+    """The model after it learnt these rows one at a time."""
+    for row in zip(rows, targets, *weights, strict=True):
+        model.learn_one(*row)
+    return model
+
+
 UNSAVED = ("_together", "_before", "_compiled")  # attributes of a panel that only save time
 
 

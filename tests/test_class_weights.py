@@ -7,7 +7,7 @@ import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
 import hindsight as h
-from conftest import close, same_state
+from conftest import close, one_by_one, same_state
 from hindsight.certificates.theorems import Verdict
 from hindsight.errors import RowError
 
@@ -67,23 +67,18 @@ def test_one_by_one_it_is_the_same_also_where_classes_join():
     X, y = rows(2)
     assert y[0] != y[np.argmax(y != y[0])]
     many = h.DescentClassifier(class_weight="balanced").partial_fit(X, y)
-    one = h.DescentClassifier(class_weight="balanced")
-    for x, label in zip(X, y, strict=True):
-        one.learn_one({str(j): v for j, v in enumerate(x)}, label)
+    one = one_by_one(h.DescentClassifier(class_weight="balanced"), [{str(j): v for j, v in enumerate(x)} for x in X], y)
     close(one.coef_, many.coef_)
     assert one.certify(X, y).verdict is Verdict.HOLDS
     X, y = rows(3)
-    one = h.DescentClassifier(class_weight="balanced")
-    for x, label in zip(X, y, strict=True):
-        one.learn_one(x, label)
+    one = one_by_one(h.DescentClassifier(class_weight="balanced"), X, y)
     assert dict(zip(one.classes_, one.class_counts_, strict=True)) == Counter(y.tolist())
 
 
 def test_after_a_fit_counts_go_on():
     X, y = rows(2)
     model = h.DescentClassifier(class_weight="balanced").fit(X[:80], y[:80]).partial_fit(X[80:100], y[80:100])
-    for x, label in zip(X[100:], y[100:], strict=True):
-        model.learn_one(x, label)
+    one_by_one(model, X[100:], y[100:])
     names = np.unique(y)
     each = dict(zip(names, compute_class_weight("balanced", classes=names, y=y[:80]), strict=True))
     first = np.array([each[label] for label in y[:80]])

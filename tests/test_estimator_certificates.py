@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import hindsight as h
-from conftest import nightly
+from conftest import nightly, one_by_one
 from discovery import ONLINE
 
 
@@ -137,7 +137,5 @@ def test_a_planted_weight_vector(rows):
 
 def test_rows_learnt_one_at_a_time_are_certified_too(rows):
     X, y, _ = rows
-    model = h.WidrowHoffRegressor(0.2)
-    for x, target in zip(X, y, strict=True):
-        model.learn_one({"a": x[0], "b": x[1], "c": x[2]}, target)
+    model = one_by_one(h.WidrowHoffRegressor(0.2), [{"a": x[0], "b": x[1], "c": x[2]} for x in X], y)
     assert model.certify(X, y).verdict is h.Verdict.HOLDS

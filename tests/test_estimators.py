@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import hindsight as h
-from conftest import nightly
+from conftest import nightly, one_by_one
 from discovery import ONLINE, PUBLIC
 from hindsight.online.run import Run
 
@@ -203,9 +203,7 @@ def test_undeclared_class_is_refused_with_its_row(unit_rows):
 def test_learn_one_starts_a_learner_for_a_new_class():
     X, y = load_digits(return_X_y=True)
     X = X[:400] / 80
-    model = h.PerceptronClassifier()
-    for x, label in zip(X, y[:400], strict=True):
-        model.learn_one(x, label)
+    model = one_by_one(h.PerceptronClassifier(), X, y[:400])
     assert model.classes_.tolist() == list(range(10))
     assert model.predict_one(X[0]) in range(10)
     assert model.predict(X).shape == (400,)

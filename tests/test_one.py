@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from conftest import close, nightly, same, same_state
+from conftest import close, nightly, one_by_one, same, same_state
 from discovery import classifiers, online, regressors
 from hindsight import (
     DescentClassifier,
@@ -102,8 +102,7 @@ def test_dicts_one_by_one_are_a_csr_matrix(model):
     rng = np.random.default_rng(61)
     many, one = copy.deepcopy(model).partial_fit(sp.csr_matrix(X), y, sample_weight=weight), copy.deepcopy(model)
     one.learn_one(dict(zip(NAMES, X[0].tolist(), strict=True)), y[0], weight[0])
-    for x, target, c in zip(X[1:], y[1:], weight[1:], strict=True):
-        one.learn_one(as_dict(x, rng), target, c)
+    one_by_one(one, [as_dict(x, rng) for x in X[1:]], y[1:], weight[1:])
     same_models(one, many)
 
 
@@ -118,8 +117,7 @@ def test_one_by_one_is_many_for_classes(model, classes, storage):
     labels = np.unique(y)
     many = copy.deepcopy(model).partial_fit(rows, y, classes=labels, sample_weight=weight)
     one = copy.deepcopy(model).partial_fit(rows[:7], y[:7], classes=labels, sample_weight=weight[:7])
-    for x, label, c in zip(X[7:], y[7:], weight[7:], strict=True):
-        one.learn_one(x if storage == "dense" else as_dict(x, rng, range(N)), label, c)
+    one_by_one(one, [x if storage == "dense" else as_dict(x, rng, range(N)) for x in X[7:]], y[7:], weight[7:])
     same(one.classes_, many.classes_)
     same_models(one, many)
 
@@ -164,15 +162,9 @@ def test_interrupted_dicts_are_uninterrupted(through):
     X, y, _ = data()
     rng = np.random.default_rng(65)
     rows = [as_dict(x, rng) for x in X]
-    whole = WidrowHoffRegressor()
-    for x, target in zip(rows, y, strict=True):
-        whole.learn_one(x, target)
-    part = WidrowHoffRegressor()
-    for x, target in zip(rows[:20], y[:20], strict=True):
-        part.learn_one(x, target)
-    again = through(part)
-    for x, target in zip(rows[20:], y[20:], strict=True):
-        again.learn_one(x, target)
+    whole = one_by_one(WidrowHoffRegressor(), rows, y)
+    part = one_by_one(WidrowHoffRegressor(), rows[:20], y[:20])
+    again = one_by_one(through(part), rows[20:], y[20:])
     same_models(again, whole)
     assert part.facts_.rounds == 20
 
@@ -352,8 +344,7 @@ def test_a_new_class_starts_a_learner_of_its_own():
     model = PerceptronClassifier(average="before").fit(X, y)
     pair = copy.deepcopy(model)
     model.learn_one(Z[0], "maybe")
-    for x, label in zip(Z[1:], z[1:], strict=True):
-        model.learn_one(x, label)
+    one_by_one(model, Z[1:], z[1:])
     assert model.classes_.tolist() == ["maybe", "no", "yes"]
     labels = np.concatenate([["maybe"], z[1:]])
     fresh = PerceptronClassifier(average="before").partial_fit(Z, labels == "maybe")
@@ -368,9 +359,7 @@ def test_a_new_class_starts_a_learner_of_its_own():
 
 def test_classes_may_come_one_by_one_from_nothing():
     X, y, _ = data(3)
-    model = PerceptronClassifier()
-    for x, label in zip(X, y, strict=True):
-        model.learn_one(x, label)
+    model = one_by_one(PerceptronClassifier(), X, y)
     assert model.classes_.tolist() == ["maybe", "no", "yes"]
     assert len(model.runs_) == 3
     assert [model.predict_one(x) for x in X] == model.predict(X).tolist()

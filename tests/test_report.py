@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hindsight
 from browser import faults, needs_browser, started
 from commands import run
-from conftest import nightly
+from conftest import nightly, one_by_one
 from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
@@ -40,6 +40,13 @@ def words_of(path):
     """The text of a page, without scripts and styles."""
     text = re.sub(r"<(script|style).*?</\1>", "", path.read_text(encoding="utf-8"), flags=re.S)
     return html.unescape(re.sub(r"<[^>]+>", " ", text))
+
+
+def learn(page, *words):
+    """What a page holds, after a command that learns and writes it."""
+    code, _, err = run("learn", *words, "--report", page)
+    assert code == 0, err
+    return content_of(page)
 
 
 # ---------------------------------------------------------------- what is collected
@@ -198,9 +205,7 @@ def test_a_report_opens_with_the_certificate_and_holds_its_numbers(tmp_path):
 def test_labels_have_confusions_thresholds_and_calibration(tmp_path):
     page = tmp_path / "page.html"
     file = table(tmp_path / "rows.csv", labels=True)
-    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(page, file, "--target", "y", "--learner", "running")
     (learner,) = found["learners"]
     counts = np.array(learner["confusion"]["counts"])
     assert learner["confusion"]["labels"] == ["no", "yes"] and counts.sum() == 300
@@ -224,9 +229,7 @@ def test_each_of_several_labels_has_thresholds_and_calibration_against_the_rest(
     y[rng.random(800) < 0.3] = 5
     file = tmp_path / "rows.csv"
     file.write_text("a,b,y\n" + "".join(f"{a},{b},{names[k]}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
-    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(page, file, "--target", "y", "--learner", "running")
     (learner,) = found["learners"]
     common = sorted(np.argsort(-np.bincount(y, minlength=8), kind="stable")[:6].tolist())
     assert learner["chosen"] == [names[k] for k in common] and learner["labels"] == 8
@@ -246,9 +249,7 @@ def test_each_of_several_labels_has_thresholds_and_calibration_against_the_rest(
         whole = terms["miscalibration"] - terms["discrimination"] + terms["uncertainty"]
         assert terms["score"] == pytest.approx(whole, abs=1e-12)
     file.write_text("a,b,y\n" + "".join(f"{a},{b},{int(k == 5)}\n" for (a, b), k in zip(X.tolist(), y, strict=True)))
-    code, _, err = run("learn", file, "--target", "y", "--learner", "running", "--report", page)
-    assert code == 0, err
-    (alone,) = content_of(page)["learners"][0]["calibration"]
+    (alone,) = learn(page, file, "--target", "y", "--learner", "running")["learners"][0]["calibration"]
     assert learner["calibration"][common.index(5)]["score"] == pytest.approx(alone["score"], rel=1e-9)
 
 
@@ -295,9 +296,7 @@ def test_the_charts_of_a_page_follow_the_schema(tmp_path, data, more):
 def test_many_learners_keep_the_page_small(tmp_path):
     page = tmp_path / "page.html"
     etas = ",".join(f"{0.001 * 1.5**k:.5f}" for k in range(12))
-    code, _, err = run("learn", "sample:diabetes", "--learner", "widrow-hoff", "--eta", etas, "--report", page)
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(page, "sample:diabetes", "--learner", "widrow-hoff", "--eta", etas)
     assert len(found["learners"]) == 6 and len({row["line"] for row in found["datasets"]["overlay"]}) == 12
 
 
@@ -309,9 +308,7 @@ def test_a_hundred_thousand_features_keep_the_page_small(tmp_path):
         for k in range(130)
     ]
     file.write_text("\n".join([*lines, "1 100000:1"]) + "\n")
-    code, _, err = run("learn", file, "--learner", "perceptron", "--report", page)
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(page, file, "--learner", "perceptron")
     assert found["features"] > 60_000 and len(found["datasets"]["weights0"]) == 20
     assert len(found["columns"]["shown"]) <= 200
 
@@ -332,9 +329,7 @@ def test_a_run_that_cannot_be_certified_has_a_report_that_says_so(tmp_path):
 def test_a_learner_without_a_theorem_is_uncheckable(tmp_path):
     page = tmp_path / "page.html"
     file = table(tmp_path / "rows.csv")
-    code, _, err = run("learn", file, "--target", "y", "--learner", "diagonal-newton", "--report", page)
-    assert code == 0, err
-    (learner,) = content_of(page)["learners"]
+    (learner,) = learn(page, file, "--target", "y", "--learner", "diagonal-newton")["learners"]
     assert learner["verdict"] == "UNCHECKABLE" and learner["means"]["guaranteed"] is None
     assert "UNCHECKABLE" in words_of(page)
 
@@ -344,8 +339,7 @@ def test_a_learner_without_a_theorem_is_uncheckable(tmp_path):
 def test_a_run_of_one_or_two_rows_has_a_report(tmp_path, rows, learner):
     """Where the first target only sets the start, no round of a single row counts."""
     page = tmp_path / "page.html"
-    code, _, err = run("learn", "sample:diabetes", "--limit", rows, "--learner", learner, "--report", page)
-    assert code == 0, err
+    learn(page, "sample:diabetes", "--limit", rows, "--learner", learner)
     assert content_of(page)["rows"] == rows
 
 
@@ -354,12 +348,9 @@ def test_rejected_rows_are_listed(tmp_path):
     lines = file.read_text().splitlines()
     lines[5] = "1,oops,<b>2"
     file.write_text("\n".join(lines) + "\n")
-    code, _, err = run(
-        "learn", file, "--target", "y", "--learner", "widrow-hoff", "--strict", "--rejects", tmp_path / "bad.csv",
-        "--report", page,
-    )  # fmt: skip
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(
+        page, file, "--target", "y", "--learner", "widrow-hoff", "--strict", "--rejects", tmp_path / "bad.csv"
+    )
     assert found["rejected"] == 1 and found["rejects"][0]["line"] == 6
     assert "1 rows were rejected" in words_of(page)
 
@@ -392,9 +383,7 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
 
 def test_a_report_of_several_labels_says_what_is_promised_in_all(tmp_path):
     page = tmp_path / "page.html"
-    code, _, err = run("learn", "sample:digits", "--learner", "perceptron", "--report", page)
-    assert code == 0, err
-    found = content_of(page)
+    found = learn(page, "sample:digits", "--learner", "perceptron")
     (learner,) = found["learners"]
     means = learner["means"]
     assert means["loss"] == pytest.approx(sum(c["lost"] for c in learner["certificates"]) / 1797, rel=1e-12)
@@ -468,8 +457,7 @@ def test_an_estimator_writes_its_report(tmp_path, model, labels):
 def test_the_report_of_rows_that_came_one_by_one_has_their_names(tmp_path):
     X, y = drawn_rows(0)
     model, page = hindsight.WidrowHoffRegressor(), tmp_path / "page.html"
-    for x, t in zip(X.tolist(), y.tolist(), strict=True):
-        model.learn_one(dict(zip(("p", "q", "r"), x, strict=True)), t)
+    one_by_one(model, [dict(zip(("p", "q", "r"), x, strict=True)) for x in X.tolist()], y.tolist())
     model.report(page, X, y)
     assert {row["feature"] for row in content_of(page)["datasets"]["weights0"]} == {"p", "q", "r"}
 
@@ -524,8 +512,7 @@ def test_without_the_library_that_draws_the_page_has_its_numbers(tmp_path, monke
 
     monkeypatch.setattr(module, "altair", missing)
     page = tmp_path / "page.html"
-    code, _, err = run("learn", "sample:diabetes", "--learner", "widrow-hoff", "--report", page)
-    assert code == 0, err
+    learn(page, "sample:diabetes", "--learner", "widrow-hoff")
     assert "pip install" in words_of(page) and content_of(page)["rows"] == 442
     assert page.stat().st_size < 300_000
 
@@ -555,9 +542,7 @@ HOSTILE = ["<script>document.title='RUN'</script>", "=cmd|' /C calc'!A0", '"><im
 def test_a_browser_draws_the_report_and_shows_values(tmp_path):
     page = tmp_path / "page.html"
     file = table(tmp_path / "rows.csv", names=[*HOSTILE, "plain"], labels=True)
-    code, _, err = run("learn", file, "--target", "y", "--learner", "perceptron,running", "--report", page)
-    assert code == 0, err
-    content = content_of(page)
+    content = learn(page, file, "--target", "y", "--learner", "perceptron,running")
     with started(tmp_path / "profile") as browser:
         browser.show(page.as_uri(), DRAWN)
         empty = "[...document.querySelectorAll('.chart')].filter(e => e.querySelectorAll('svg path').length < 3).length"
@@ -600,8 +585,7 @@ def test_a_browser_draws_the_report_and_shows_values(tmp_path):
 @needs_browser
 def test_a_browser_shows_the_label_that_is_chosen(tmp_path):
     page = tmp_path / "page.html"
-    code, _, err = run("learn", "sample:digits", "--loss", "logistic", "--learner", "running", "--report", page)
-    assert code == 0, err
+    learn(page, "sample:digits", "--loss", "logistic", "--learner", "running")
     with started(tmp_path / "profile") as browser:
         browser.show(page.as_uri(), DRAWN)
         shape = "[...document.querySelectorAll('#c-calibration0 svg .mark-line path')].at(-1).getAttribute('d')"
