@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +13,7 @@ from ..density.base import Density, learn
 from ..density.gaussian import TiedGaussian
 from ..density.online import OnlineDensity
 from ..errors import RowError
-from ..storage.fields import conforms, is_vector
+from ..storage.fields import is_vector
 from ..storage.registry import want
 from ..validation import choice
 
@@ -31,12 +31,12 @@ class ClassDensitiesMixin:
     """Densities in the order of `classes_`, in one set of arrays with a slot per class if possible."""
 
     density: Any
-    crowd: float
+    crowd: Annotated[float, lambda crowd: 0.0 <= crowd < np.inf, "a number, at least 0"]
     classes_: np.ndarray
     class_count_: np.ndarray
     n_features_in_: int
-    _bank: Density | None  # the densities of all classes in one
-    _each: list[Any]  # or one by one
+    _bank: Annotated[Density | None, "one density per class"]  # the densities of all classes in one
+    _each: Annotated[list[OnlineDensity], "one density per class"]  # or one by one
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -44,14 +44,11 @@ class ClassDensitiesMixin:
         if "classes_" not in fields:
             return
         count, features = fields["classes_"].size, fields.get("n_features_in_")
-        crowd = fields["crowd"]
-        want(conforms(crowd, float) and 0.0 <= crowd < np.inf, "`crowd` must be a number, at least 0")
         bank, each, counts = fields["_bank"], fields["_each"], fields["class_count_"]
         want(is_vector(counts, count) and bool((counts >= 0.0).all()), f"`class_count_` must be {count} counts")
-        known = isinstance(each, list) and all(isinstance(density, OnlineDensity) for density in each)
-        want(known and len(each) == (count if bank is None else 0), "`_each` must be one density per class")
+        want(len(each) == (count if bank is None else 0), "`_each` must be one density per class")
         if bank is not None:
-            fits = isinstance(bank, Density) and bank.n.size == count and bank.columns == features
+            fits = bank.n.size == count and bank.columns == features
             want(fits and not getattr(bank, "grows", False), "`_bank` must have one density per class")
         for density in each:
             fits = density.columns == features or isinstance(density, (Product, Keyed))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
-from ..storage.registry import want
 from ..validation import check_numbers, choice
 from .mixins.estimator import EstimatorMixin
 
@@ -58,6 +57,9 @@ class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEs
     array([1.75, 2.5 , 4.  ])
     """
 
+    pools_: Annotated[Pools, "pools"]
+    increasing_: Annotated[bool, "true or false"]
+
     def __init__(
         self,
         *,
@@ -72,8 +74,6 @@ class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEs
     def _check_saved(fields: dict[str, Any]) -> None:
         if {"knots_", "pools_", "increasing_"} & set(fields):
             check_knots(fields["knots_"])
-            want(isinstance(fields["pools_"], Pools), "`pools_` must be pools")
-            want(type(fields["increasing_"]) is bool, "`increasing_` must be true or false")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

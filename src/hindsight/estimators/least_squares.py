@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations, solve_sparse
 from ..rows.data import Data
-from ..storage.fields import conforms
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, number
 from .mixins.estimator import EstimatorMixin
@@ -88,8 +87,11 @@ class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: igno
     """
 
     _takes_sparse = True
-    _factor: Factor | None
-    _iterated: LeastSquaresSolution | None
+    _factor: Annotated[Factor | None, "a factor"]
+    _iterated: Annotated[LeastSquaresSolution | None, "a solution"]
+    l2: Annotated[float, "a number"]
+    rcond: Annotated[float | None, "a number"]
+    tol: Annotated[float, "a number"]
 
     def __init__(
         self,
@@ -106,11 +108,7 @@ class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: igno
     def _check_saved(fields: dict[str, Any]) -> None:
         if "_factor" not in fields:
             return
-        for name in ("l2", "rcond", "tol"):
-            want(conforms(fields[name], float | None), f"`{name}` must be a number")
         factor, found, features = fields["_factor"], fields["_iterated"], fields.get("n_features_in_")
-        want(factor is None or isinstance(factor, Factor), "`_factor` must be a factor")
-        want(found is None or isinstance(found, LeastSquaresSolution), "`_iterated` must be a solution")
         want(factor is not None or found is not None, "there is no solution")
         sizes = [*([] if factor is None else [factor.features]), *([] if found is None else [found.coef.size])]
         want(sizes == [features] * len(sizes), f"a solution has {sizes[0]} features, `n_features_in_` is {features!r}")

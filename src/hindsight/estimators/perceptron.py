@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -112,7 +112,7 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
     (['low', 'high'], True, 0)
     """
 
-    halfspaces_: list[BatchPerceptron]
+    halfspaces_: Annotated[list[BatchPerceptron], "one per class"]
 
     def __init__(
         self,
@@ -132,8 +132,7 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
         if "halfspaces_" not in fields:
             return
         halves, features, classes = fields["halfspaces_"], fields.get("n_features_in_"), fields["classes_"]
-        known = isinstance(halves, list) and all(isinstance(half, BatchPerceptron) for half in halves)
-        want(known and len(halves) == (1 if classes.size == 2 else classes.size), "`halfspaces_` must be one per class")
+        want(len(halves) == (1 if classes.size == 2 else classes.size), "`halfspaces_` must be one per class")
         for half in halves:
             fits = is_count(features) and half.pocket.size == halves[0].pocket.size
             want(fits and half.pocket.size - features in (0, 1), f"a halfspace has {half.pocket.size} weights")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,7 +12,7 @@ from ..batch.isotron import History, IndexProblem, SingleIndexProblem, run_round
 from ..errors import RowError
 from ..online.facts import Facts
 from ..rows.data import Data
-from ..storage.fields import is_count, is_number, is_vector
+from ..storage.fields import Positive, Vector, is_count, is_number
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number, whole
 from .mixins.estimator import FitMixin
@@ -36,34 +36,24 @@ class RoundsMixin(FitMixin, LinearMixin):
     random_state: Any
     warm_start: bool
     verbose: bool
-    histories_: list[History]
-    _facts: list[Facts]
-    _rows: tuple[np.ndarray, np.ndarray] | None
+    histories_: Annotated[list[History], "a list of histories"]
+    eta_: Positive
+    x_scale_: Positive
+    _facts: Annotated[list[Facts], "facts"]
+    _last: Annotated[list[Vector], "vectors"]
+    _rows: Annotated[tuple[np.ndarray, np.ndarray] | None, "two arrays of rows"]
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
-        if not any(name.endswith("_") for name in fields):  # not fitted
+        if "histories_" not in fields:
             return
-        histories, features, facts = fields["histories_"], fields.get("n_features_in_"), fields["_facts"]
-        known = isinstance(histories, list) and histories and all(isinstance(h, History) for h in histories)
-        want(bool(known), "`histories_` must be a list of histories")
+        histories, features, classes = fields["histories_"], fields.get("n_features_in_"), fields.get("classes_")
+        count = 1 if classes is None or classes.size == 2 else classes.size
+        want(len(histories) == len(fields["_facts"]) == count, f"`histories_` must have {count} entries")
         for h in histories:
             fits = is_count(features) and h.w.size == histories[0].w.size and h.w.size - features in (0, 1)
             want(fits, f"{h.w.size} weights for {features!r:.40} features")
             want((h.link is None) == (histories[0].link is None), "a link is missing")
-        want(isinstance(facts, list) and all(isinstance(f, Facts) for f in facts), "`_facts` must be facts")
-        for name in ("x_scale_", "eta_"):
-            want(is_number(fields[name]) and fields[name] > 0.0, f"`{name}` must be a number above 0")
-        classes = fields.get("classes_")
-        for name in ("y_scale_", "y_offset_"):
-            want(classes is not None or is_number(fields.get(name)), f"`{name}` must be a number")
-        count = 1 if classes is None or classes.size == 2 else classes.size
-        want(len(histories) == len(facts) == count, f"`histories_` must have {count} entries")
-        last = fields["_last"]
-        want(isinstance(last, list) and all(map(is_vector, last)), "`_last` must be vectors")
-        rows = fields["_rows"]
-        pair = isinstance(rows, tuple) and len(rows) == 2 and all(isinstance(r, np.ndarray) for r in rows)
-        want(rows is None or pair, "`_rows` must be two arrays of rows")
 
     def _part(self) -> Any:
         """The link: known, or learnt in every round."""
@@ -207,8 +197,8 @@ class RoundsMixin(FitMixin, LinearMixin):
 class RoundsRegressorMixin(RoundsMixin, LinearRegressorMixin):
     """Rounds on targets that are numbers."""
 
-    y_offset_: float
-    y_scale_: float
+    y_offset_: Annotated[float, is_number, "a number"]
+    y_scale_: Annotated[float, is_number, "a number"]
 
     def _targets_for(self, X: Any, y: Any, weight: np.ndarray | None) -> list[np.ndarray]:
         target = self._target(X, y)

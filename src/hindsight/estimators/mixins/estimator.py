@@ -6,7 +6,7 @@ import math
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from ...certificates.certificate import Certificate, Certificates
 from ...certificates.wording import PLAIN, TONES, Scores, card
 from ...formatting import brief
 from ...rows.matrices import joined_weights, stacked
-from ...storage.fields import conforms, is_count
+from ...storage.fields import annotations_of, check_value, conforms, is_count
 from ...storage.registry import PACKAGE, storable, want
 from .rows import RowsMixin
 
@@ -36,7 +36,10 @@ def register_estimator(cls: type) -> None:
 
 
 def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
-    """Refuse saved fields if a parameter is missing, or the number or the names of features are wrong."""
+    """Refuse saved fields if a parameter is missing, or the number or the names of features are wrong.
+
+    What a fitted estimator must have is annotated in its class, with `Annotated` and the words of the message.
+    """
     parameters = cls().get_params(deep=False)
     for name in LATER:
         if name in parameters:
@@ -50,6 +53,9 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
         known = isinstance(names, np.ndarray) and names.shape == (features,) and names.dtype.kind in "OU"
         want(known, "`feature_names_in_` must have one name per feature")
     want(conforms(fields.get("fit_intercept", True), bool | int), "`fit_intercept` must be true or false")
+    for name, hint in annotations_of(cls).items() if any(name.endswith("_") for name in fields) else ():
+        if get_origin(hint) is Annotated:
+            check_value(f"`{name}`", fields[name], hint)
     if "certificate_" in fields:
         known = isinstance(fields["certificate_"], (Certificate, Certificates))
         want(known, "`certificate_` must be a certificate")
