@@ -8,7 +8,6 @@ import json
 import math
 import os
 import pkgutil
-import re
 import sys
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from sklearn.base import BaseEstimator
 import hindsight
 from commands import python
 from conftest import CASES, UNSAVED, lasting, targets
-from hindsight import estimators
+from discovery import PUBLIC
 from hindsight.certificates.certificate import Certificates
 from hindsight.errors import ModelError, RowError
 from hindsight.online import learners
@@ -37,13 +36,7 @@ from hindsight.storage.registry import storable, want
 from hindsight.training.model import Model
 
 pytestmark = pytest.mark.filterwarnings("ignore::hindsight.AssumptionWarning")
-ESTIMATORS = {
-    name: kind
-    for place in pkgutil.iter_modules(estimators.__path__)
-    for name, kind in vars(importlib.import_module(f"hindsight.estimators.{place.name}")).items()
-    if isinstance(kind, type) and issubclass(kind, BaseEstimator) and kind.__module__.endswith(f"s.{place.name}")
-    and kind.__name__ == name and not re.fullmatch("(Online|Sweep).*|GradientDescent", name)
-}  # fmt: skip
+ESTIMATORS = {kind.__name__: kind for kind in PUBLIC}
 
 
 def equal(a, b) -> bool:
