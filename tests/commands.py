@@ -25,6 +25,14 @@ def run(*words, stdin=None) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
+def stopped_after(rows: int, session):
+    """The state of a session that was stopped once so many rows were learnt."""
+    for state in session.steps():
+        if state.rows_done >= rows:
+            session.stop()
+    return state
+
+
 def python(code: str, *words, **environment) -> str:
     """What a new Python prints that runs this code, to its end."""
     command = [sys.executable, "-c", textwrap.dedent(code), *map(str, words)]

@@ -66,21 +66,6 @@ class Saved(NamedTuple):
     data: str = ""
 
 
-class Quiet:
-    """An observer that says nothing."""
-
-    def next_stop(self, rows_done):
-        return None
-
-    def advance(self, state):
-        pass
-
-    finish = advance
-
-    def close(self):
-        pass
-
-
 # ---------------------------------------------------------------- true files
 
 
@@ -120,7 +105,7 @@ def true_models(folder: Path, plans: dict[str, Plan]) -> dict[str, Saved]:
     found = {}
     for name, plan in plans.items():
         session = Session(plan, ResultOptions(checkpoint=str(folder / name), every=10))
-        state = session.run(lambda state: Quiet())
+        state = session.run()
         path = checkpoint.path_of(folder / name, checkpoint.generations(folder / name)[0])
         found[f"checkpoint {name}"] = saved(path, ("checkpoint",), name)
         if len(state.runs) == 1:
@@ -357,7 +342,7 @@ def refused(read: Any, path: Any) -> bool:
 
 
 def resume(plan: Plan, folder: str) -> None:
-    Session(plan, ResultOptions(checkpoint=folder, every=10, resume=True)).run(lambda state: Quiet())
+    Session(plan, ResultOptions(checkpoint=folder, every=10, resume=True)).run()
 
 
 def use_model(found: Model, data: str, path: Path) -> None:

@@ -269,7 +269,7 @@ def test_lies_of_densities_are_refused(tmp_path):
 def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
     plan = forging.write_data(tmp_path)["two"]
     session = Session(plan, ResultOptions(checkpoint=str(tmp_path / "kept"), every=10))
-    session.run(lambda state: forging.Quiet())
+    session.run()
     path = checkpoint.path_of(tmp_path / "kept", max(checkpoint.generations(tmp_path / "kept")))
 
     def narrow(found, tensors):
@@ -281,7 +281,7 @@ def test_a_narrower_second_run_of_a_checkpoint_is_refused(tmp_path):
     forge(path, narrow)
     again = Session(plan, ResultOptions(checkpoint=str(tmp_path / "kept"), every=10, resume=True))
     with pytest.raises(ModelError, match="all runs must have the same features"):
-        again.run(lambda state: forging.Quiet())
+        again.run()
 
 
 def test_no_file_that_a_model_names_is_opened(tmp_path):

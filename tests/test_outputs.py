@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from commands import forked, in_a_fork
+from commands import forked, in_a_fork, stopped_after
 from conftest import many, nightly
 from hindsight.errors import OptionError
 from hindsight.storage import checkpoint
@@ -214,35 +214,15 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, small_disk):
 # ---------------------------------------------------------------- resumed, exactly
 
 
-class Stopping:
-    """An observer that stops the session after so many rows."""
-
-    def __init__(self, session, rows):
-        self.session, self.rows = session, rows
-
-    def next_stop(self, rows_done):
-        return None
-
-    def advance(self, state):
-        if state.rows_done >= self.rows:
-            self.session.stop()
-
-    def finish(self, state):
-        pass
-
-    def close(self):
-        pass
-
-
 def run(plan, rows=10**9, **places):
     """Run a plan until so many rows were learnt; the state and the session."""
     session = Session(plan, ResultOptions(**{name: str(path) for name, path in places.items()} | {"every": 1}))
-    return session.run(lambda state: Stopping(session, rows)), session
+    return stopped_after(rows, session), session
 
 
 def resumed(plan, **places):
     session = Session(plan, ResultOptions(**{k: str(v) for k, v in places.items()} | {"every": 1, "resume": True}))
-    return session.run(lambda state: Stopping(session, 10**9))
+    return session.run()
 
 
 def rows_with_late_names(path, form):

@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 import hindsight
 from browser import faults, needs_browser, started
-from commands import run
-from conftest import nightly, one_by_one
+from commands import run, stopped_after
+from conftest import nightly
 from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan, choose_learners
 from hindsight.training.recording import PIECES, ColumnSpread, Course, Sample, early_rounds
-from hindsight.training.session import Observer, Session
+from hindsight.training.session import Session
 
 LIMIT = 2_000_000  # bytes of a page
 
@@ -360,12 +360,7 @@ def test_a_resumed_run_says_where_its_curves_begin(tmp_path):
     plan = Plan(str(file), "y", choose_learners(["widrow-hoff"]), {"chunk": 10_000})
     folder = str(tmp_path / "checkpoints")
     first = Session(plan, ResultOptions(checkpoint=folder, report=str(page)))
-
-    class Stop(Observer):
-        def advance(self, state):
-            first.stop()
-
-    begun = first.run(Stop).rows_done
+    begun = stopped_after(1, first).rows_done
     assert 0 < begun < 2000
     later = Session(plan, ResultOptions(checkpoint=folder, resume=True, report=str(page)))
     state = later.run()

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import hindsight
+from commands import stopped_after
 from conftest import nightly, same_state
 from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
@@ -219,41 +220,20 @@ def test_other_settings_and_a_changed_prefix_are_refused(tmp_path, table):
         finish(TrainingState.resumed(plan, checkpoint))
 
 
-class Silent:
-    """An observer that stops its session after so many rows."""
-
-    def __init__(self, session, rows=None):
-        self.session, self.rows, self.calls = session, rows, []
-
-    def next_stop(self, rows_done):
-        return None
-
-    def advance(self, state):
-        if self.rows is not None and state.rows_done >= self.rows:
-            self.session.stop()
-
-    def finish(self, state):
-        self.calls.append("finish")
-
-    def close(self):
-        self.calls.append("close")
-
-
 def test_a_session_stops_resumes_and_continues_its_files(tmp_path, table):
     path = csv(tmp_path / "a.csv", *table)
     plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
     whole = Session(plan, ResultOptions(predictions=str(tmp_path / "whole.csv")))
-    observer = Silent(whole)
-    state = whole.run(lambda _: observer)
-    assert observer.calls == ["finish", "close"] and not whole.stopped and state.rows_done == 400
+    state = whole.run()
+    assert not whole.stopped and state.rows_done == 400
     parts = {"predictions": str(tmp_path / "parts.csv"), "checkpoint": str(tmp_path / "checkpoints")}
     first = Session(plan, ResultOptions(**parts))
-    stopped = first.run(lambda _: Silent(first, 100))
+    stopped = stopped_after(100, first)
     assert first.stopped and 100 <= stopped.rows_done < 400
     with pytest.raises(ValueError, match="holds checkpoints already"):
         Session(plan, ResultOptions(**parts))
     second = Session(plan, ResultOptions(**parts, resume=True))
-    same(second.run(lambda _: Silent(second)), state)
+    same(second.run(), state)
     assert (tmp_path / "parts.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
     with pytest.raises(ValueError, match="there is no checkpoint to resume from"):
         Session(plan, ResultOptions(checkpoint=str(tmp_path / "none"), resume=True))
@@ -266,7 +246,7 @@ def test_a_session_starts_again_when_a_third_label_turns_up(tmp_path, table):
     plan = Plan(csv(tmp_path / "a.csv", X, labels), "y", LABELLED, {"chunk": 900})
     said = []
     session = Session(plan, notify=said.append)
-    state = session.run(lambda _: Silent(session))
+    state = session.run()
     same(state, finish(start(plan, all_labels=True))[0])
     assert state.labels == ["no", "perhaps", "yes"]
     assert len(said) == 1 and said[0].endswith("label 'perhaps' is not one of no, yes: starting again with all labels")

@@ -8,7 +8,7 @@ import typer
 
 from ..training.options import BATCH_LEARNERS, ClusterOptions, LearnerOptions, ResultOptions, RowOptions
 from .application import verb
-from .text import as_is, status_of
+from .text import as_is
 
 
 @verb()
@@ -63,7 +63,22 @@ def learn(
         return learn_again(rows.data, results, given_options(context))
     if origin is not None:
         return go_on(origin, rows, results, given_options(context))
-    return command(rows, learner, results, place)
+    from ..training.plan import Plan, check_choice
+    from .progress import SHOWS
+
+    check_choice("progress", results.progress, SHOWS)
+    if place.cluster is not None or place.workers is not None:
+        from .cluster import learn_on_cluster
+
+        return learn_on_cluster(rows, learner, results, place.cluster, place.workers)
+    if learner.learner in BATCH_LEARNERS:
+        from .batch import learn_in_batches
+
+        return learn_in_batches(rows, learner, results)
+    from .learn_command import LearnCommand
+
+    plan = Plan.from_options(rows, learner, rejects=results.rejects is not None, digest=results.digest)
+    return LearnCommand(plan, results).run()
 
 
 OF_FURTHER_ROWS = (
@@ -115,14 +130,11 @@ OF_SERVICES = ("data", "certify", "save", "details", "as_json")
 
 def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int:
     """Learn all rows in the log of a service again, with the same result to the bit; return the exit status."""
-    import itertools
-    import json
     import time
 
-    from ..certificates.certificate import combined
     from ..serve.replay import StoredRows, replay
     from ..training.certify import certify_runs
-    from .results import result, summary
+    from .results import certificate_of, print_result
 
     for name, spelt in given.items():
         if name not in OF_SERVICES:
@@ -134,30 +146,5 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     rows = StoredRows(live.plan, state.labels, None, None, path=path)
     certificates = [certify_runs(rows, state.runs[0])] if results.certify else []
     if results.save is not None:
-        live.to_model(combined(certificates[0]) if certificates else None).save(results.save)
-    if results.as_json:
-        print(json.dumps(result(state, certificates, seconds, None)))
-    else:
-        for line in summary(state, certificates, seconds, details=results.details):
-            print(line)
-    return status_of(*itertools.chain(*certificates))
-
-
-def command(rows: RowOptions, learner: LearnerOptions, results: ResultOptions, place: ClusterOptions) -> int:
-    """Run the command and return its exit status."""
-    from ..training.plan import Plan, check_choice
-    from .progress import SHOWS
-
-    check_choice("progress", results.progress, SHOWS)
-    if place.cluster is not None or place.workers is not None:
-        from .cluster import learn_on_cluster
-
-        return learn_on_cluster(rows, learner, results, place.cluster, place.workers)
-    if learner.learner in BATCH_LEARNERS:
-        from .batch import learn_in_batches
-
-        return learn_in_batches(rows, learner, results)
-    from .learn_command import LearnCommand
-
-    plan = Plan.from_options(rows, learner, rejects=results.rejects is not None, digest=results.digest)
-    return LearnCommand(plan, results).run()
+        live.to_model(certificate_of(certificates)).save(results.save)
+    return print_result(results, state, certificates, seconds)

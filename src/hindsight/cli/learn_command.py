@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
-from itertools import chain
-from threading import Timer
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from numba.core.event import install_timer
 
 from ..errors import OptionError
-from ..kernels.side_by_side import observers
-from ..signals import heeded
 from ..training.session import Session
 from .progress import Progress, search_bar
-from .results import result, summary
-from .text import print_error_line, status_of
+from .results import certificate_of, print_result
+from .text import print_error_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +24,6 @@ if TYPE_CHECKING:
 
 
 LABELS = 20  # that are named without --details
-SOON = 1.0  # seconds without a row learnt after which it is said why
-COMPILING = "compiling the learners, once for this machine: later runs start at once"
 
 
 def described(source: Any, state: dict[str, Any] | None, details: bool) -> Iterator[str]:
@@ -92,15 +84,19 @@ class LearnCommand:
         if results.certify and not plan.reread:
             raise OptionError("certify", "reads the rows again, which standard input does not allow: read from a file")
         self.plan, self.results = plan, results
-        self.session = Session(plan, results, self.notify, model)
+        self.session = Session(plan, results, self.restarts, model)
+        self.progress = Progress(self)
         self.signal, self.compiled = 0, False
         self.uncertified: str | None = None  # why there is no certificate
 
     def run(self) -> int:
         """Learn, certify, write and print; the exit status."""
         results, session = self.results, self.session
-        with install_timer("numba:compile", self.compiles):
-            state = session.run(self.observe)
+        with install_timer("numba:compile", self.compiles), closing(self.progress):
+            with closing(session.steps(self.progress.next_stop)) as steps:
+                for state in steps:
+                    self.progress.advance(state)
+            self.progress.finish(state)
         if self.signal:
             folder = results.checkpoint
             what = f"resume with --checkpoint {folder} --resume" if folder else "nothing was saved"
@@ -110,21 +106,11 @@ class LearnCommand:
             self.notify(line)
         certificates = self.certify(state)
         self.write(state, certificates)
-        if results.as_json:
-            compared = None if session.scores is None else session.scores.comparison()
-            print(json.dumps(result(state, certificates, session.seconds, compared)))
-        else:
-            for line in summary(
-                state, certificates, session.seconds, details=results.details, compiled=self.compiled,
-                spread=session.spread.deviations, files=results.written,
-            ):  # fmt: skip
-                print(line)
-            if session.scores is not None:
-                from .forecasts import show
-
-                print()
-                show("comparison", "of predictions before each row, valid at every time", session.scores.comparison())
-        return status_of(*chain(*certificates))
+        return print_result(
+            results, state, certificates, session.seconds,
+            None if session.scores is None else session.scores.comparison(),
+            compiled=self.compiled, spread=session.spread.deviations, files=results.written,
+        )  # fmt: skip
 
     def compiles(self, seconds: float) -> None:
         """Report the time spent on compilation."""
@@ -153,9 +139,10 @@ class LearnCommand:
         if not self.results.quiet:
             print_error_line(line)
 
-    def observe(self, state: TrainingState) -> Progress:
-        """Show progress on standard error; signals stop the session."""
-        return InterruptibleProgress(self, state)
+    def restarts(self, line: str) -> None:
+        """Report why learning starts again, which signals end at once until it does."""
+        self.progress.close()
+        self.notify(line)
 
     def interrupt(self, number: int, frame: Any) -> None:
         """Stop the session at the next checkpoint, or immediately if no checkpoint can be written."""
@@ -205,43 +192,4 @@ class LearnCommand:
             seconds = self.session.seconds
             write_report(self.results.report, state, self.session.curves, certificates, seconds=seconds, notes=notes)
         if self.results.save is not None:
-            from ..certificates.certificate import combined
-
-            state.to_model(combined(certificates[0]) if certificates else None).save(self.results.save)
-
-
-class InterruptibleProgress(Progress):
-    """Progress of a command, which handles signals until it is closed."""
-
-    def __init__(self, command: LearnCommand, state: TrainingState) -> None:
-        self.command = command
-        settings = [] if command.results.quiet else list(command.settings(state))
-        super().__init__(command.results.progress, state, command.session.titles, settings)
-        self.slow = Timer(SOON, command.notify, [COMPILING])
-        self.slow.daemon = True
-        if sys.stderr.isatty() and command.plan.reread:  # otherwise the rows may be long in coming
-            self.slow.start()
-        self.handlers = {number: signal.signal(number, command.interrupt) for number in heeded()}
-        observers.append(self.compiled)
-
-    def compiled(self, done: int, of: int) -> None:
-        """Show beside the bar how many of the loops are compiled."""
-        self.command.compiled = True
-        if self.bar is not None:
-            self.slow.cancel()
-            self.bar.update(self.task, description=f"{COMPILING} ({done} of {of} loops)" if done < of else "")
-
-    def advance(self, state: TrainingState) -> None:
-        """Take note that rows were learnt."""
-        self.slow.cancel()
-        super().advance(state)
-
-    def close(self) -> None:
-        """Remove the bar and restore the signal handlers."""
-        self.slow.cancel()
-        if self.compiled in observers:
-            observers.remove(self.compiled)
-        super().close()
-        while self.handlers:
-            number, handler = self.handlers.popitem()
-            signal.signal(number, handler)
+            state.to_model(certificate_of(certificates)).save(self.results.save)

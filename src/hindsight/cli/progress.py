@@ -4,51 +4,81 @@ from __future__ import annotations
 
 import json
 import math
+import signal
 import sys
 import time
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from ..certificates.wording import figure_of
 from ..formatting import percent
+from ..kernels.side_by_side import observers
 from ..online.panel import shares_of
-from ..training.session import Observer
+from ..signals import heeded
 from .text import print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..training.state import TrainingState
+    from .learn_command import LearnCommand
 
 
 LIVE, SLOW = 2.0, 30.0  # seconds after which there is a line again: of rows that come from a pipe, and of a file
 LEAST = 0.5  # seconds that must have passed for a speed
 GOAL = 0.01  # relative gap at which most searches end
+SOON = 1.0  # seconds without a row learnt after which it is said why
+COMPILING = "compiling the learners, once for this machine: later runs start at once"
 SHOWS = ("auto", "table", "json", "none")
 
 
-class Progress(Observer):
-    """Prints a line after 100, 1,000, 10,000, ... rows, every few seconds, and at the end; `preface` comes first.
+class Progress:
+    """Prints a line after 100, 1,000, 10,000, ... rows, every few seconds, and at the end; settings come first.
 
     In JSON there is a line after 1, 2, 4, 8, ... rows. The speed is measured from the first line on, because there may
-    be compilation before it.
+    be compilation before it. From the first row to the last, signals interrupt the command.
+
+    Parameters
+    ----------
+    command : LearnCommand
+        The command that learns.
     """
 
-    def __init__(self, show: str, state: TrainingState, titles: list[str], preface: list[str]) -> None:
-        self.show = "table" if show == "auto" else show
-        self.titles = titles
+    def __init__(self, command: LearnCommand) -> None:
+        self.command, self.show = command, command.results.progress
+        self.state: TrainingState | None = None
+        self.bar: Any = None
+        self.slow = Timer(SOON, command.notify, [COMPILING])
+        self.handlers: dict[signal.Signals, Any] = {}
+
+    def _begin(self, state: TrainingState) -> None:
+        """Learning starts, or starts again, from this state."""
+        self.close()
+        self.state, self.titles = state, self.command.session.titles
+        self.preface: list[str] | None = [] if self.command.results.quiet else list(self.command.settings(state))
         self.shown = self.began = time.perf_counter()
         self.first: tuple[int, float] | None = None  # rows and time at which it was called first
-        self.before, self.last, self.weight = [0.0] * len(titles), state.rows_done, 0.0
+        self.before, self.last, self.weight = [0.0] * len(self.titles), state.rows_done, 0.0
         if state.rows_done:
             self.before, self.weight = state.compared_losses(), state.weight
-        self.factor, self.next = (2, 1) if show == "json" else (10, 100)
+        self.factor, self.next = (2, 1) if self.show == "json" else (10, 100)
         self._pass(state.rows_done)
-        self.bar: Any = None
-        self.task: Any = None
-        if show == "auto" and sys.stderr.isatty():
+        if self.show == "auto" and sys.stderr.isatty():
             self._bar()
-        self.preface: list[str] | None = preface
+        self.slow = Timer(SOON, self.command.notify, [COMPILING])
+        self.slow.daemon = True
+        if sys.stderr.isatty() and state.plan.reread:  # otherwise the rows may be long in coming
+            self.slow.start()
+        self.handlers = {number: signal.signal(number, self.command.interrupt) for number in heeded()}
+        observers.append(self._compiled)
+
+    def _compiled(self, done: int, of: int) -> None:
+        """Show beside the bar how many of the loops are compiled."""
+        self.command.compiled = True
+        if self.bar is not None:
+            self.slow.cancel()
+            self.bar.update(self.task, description=f"{COMPILING} ({done} of {of} loops)" if done < of else "")
 
     def _pass(self, rows: int) -> None:
         while self.next <= rows:
@@ -69,7 +99,11 @@ class Progress(Observer):
         return None if self.show == "none" else self.next
 
     def advance(self, state: TrainingState) -> None:
-        """Take note that rows were learnt."""
+        """Take note that rows were learnt, or that learning starts."""
+        if state is not self.state:
+            self._begin(state)
+            return
+        self.slow.cancel()
         if self.preface is not None:
             self._head(state, self.preface)
             self.preface = None
@@ -91,10 +125,16 @@ class Progress(Observer):
         self.close()
 
     def close(self) -> None:
-        """Remove the bar."""
+        """Remove the bar and restore the signal handlers."""
+        self.slow.cancel()
+        if self._compiled in observers:
+            observers.remove(self._compiled)
         if self.bar is not None:
             self.bar.stop()
             self.bar = None
+        while self.handlers:
+            number, handler = self.handlers.popitem()
+            signal.signal(number, handler)
 
     def _print(self, line: str) -> None:
         if self.bar is not None:
@@ -103,11 +143,10 @@ class Progress(Observer):
             print(line, file=sys.stderr, flush=True)
 
     def _head(self, state: TrainingState, preface: list[str]) -> None:
-        for line in preface:
-            if self.show == "table":
-                self._print(line)
-        if self.show != "table":
+        if self.show not in ("auto", "table"):
             return
+        for line in preface:
+            self._print(line)
         labels, logs = state.labels is not None, state.in_logs
         unit = "log loss" if logs else "accuracy" if labels else "RMSE"
         if len(self.titles) > 1:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..formatting import aligned, brief
 from ..online.panel import shares_of
-from .text import CONTROL, as_options
+from .text import CONTROL, as_options, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..certificates.certificate import Certificate
+    from ..certificates.certificate import Certificate, Certificates
     from ..forecast import Comparison
     from ..online.run import Run
+    from ..training.options import ResultOptions
     from ..training.state import TrainingState
 
 SHOWN = 6  # weights of the summary
@@ -27,6 +30,35 @@ def about(state: TrainingState) -> str:
     made = "" if state.source is None else state.source.preparation
     more = f" ({made})" if made else ""
     return f"{state.rows_done:,} rows × {state.features:,} features{scale}{more}"
+
+
+def certificate_of(certificates: list[list[Certificate]]) -> Certificate | Certificates | None:
+    """The certificate of the first learner's model; None if there are none."""
+    from ..certificates.certificate import combined
+
+    return combined(certificates[0]) if certificates else None
+
+
+def print_result(
+    results: ResultOptions,
+    state: TrainingState,
+    certificates: list[list[Certificate]],
+    seconds: float,
+    compared: Comparison | None = None,
+    **more: Any,
+) -> int:
+    """Print the result of a run, as JSON or as text; `more` are keywords of `summary`. Returns the exit status."""
+    if results.as_json:
+        print(json.dumps(result(state, certificates, seconds, compared)))
+    else:
+        for line in summary(state, certificates, seconds, details=results.details, **more):
+            print(line)
+        if compared is not None:
+            from .forecasts import show
+
+            print()
+            show("comparison", "of predictions before each row, valid at every time", compared)
+    return status_of(*itertools.chain(*certificates))
 
 
 def result(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import deque
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from .recording import ColumnSpread, Recording
 from .state import TrainingState, same_plain, start, state_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from ..sources import Chunk, Source
     from .certify import Followed
@@ -39,26 +41,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- one run with its files
-
-
-class Observer:
-    """Base class of what observes a session, such as a progress table; this one does nothing."""
-
-    def __init__(self, state: TrainingState) -> None:
-        """Observe training from this state on."""
-
-    def next_stop(self, rows_done: int) -> int | None:
-        """The number of rows after which to call `advance` next; None for any."""
-        return None
-
-    def advance(self, state: TrainingState) -> None:
-        """Some rows were learnt."""
-
-    def finish(self, state: TrainingState) -> None:
-        """All rows were learnt, or the session was stopped."""
-
-    def close(self) -> None:
-        """Release resources; called at the end, also after an error."""
 
 
 class Session:
@@ -148,8 +130,12 @@ class Session:
         """Stop after the current chunk; a checkpoint is written if there is a folder for it."""
         self.stopped = True
 
-    def run(self, observe: Callable[[TrainingState], Observer] = Observer) -> TrainingState:
-        """Learn to the end, or until `stop`.
+    def run(self) -> TrainingState:
+        """Learn to the end, or until `stop`; returns the state then."""
+        return deque(self.steps(), maxlen=1)[0]
+
+    def steps(self, next_stop: Callable[[int], int | None] = lambda _: None) -> Generator[TrainingState]:
+        """Learn chunk by chunk to the end, or until `stop`.
 
         Two labels in the first chunk are assumed to be all labels; if a third one appears, learning restarts with all
         of them. If a row contradicts the column types inferred from the first rows of a table, learning restarts with
@@ -157,12 +143,13 @@ class Session:
 
         Parameters
         ----------
-        observe : callable, default Observer
-            Makes an observer from the state before learning; the default does nothing.
+        next_stop : callable, default never
+            Maps the number of rows played to the number at which a chunk must end; None if there is no such number.
 
-        Returns
-        -------
+        Yields
+        ------
         TrainingState
+            The state before the first row, and after each chunk; another one where learning has restarted.
         """
         began = time.perf_counter()
         all_labels = look_at_all = again = False
@@ -181,7 +168,7 @@ class Session:
                 if self.model is not None and self.model.labels is not None:
                     state.label_type = self.model.preparation.get("labels", "text")
                 began = time.perf_counter()
-                self._learn(state, observe)
+                yield from self._learn(state, next_stop)
                 break
             except NewLabelError as error:
                 if self.plan.labels is not None or not self.plan.reread or all_labels or self.model is not None:
@@ -202,7 +189,6 @@ class Session:
                 look_at_all = True
             self.checkpoint, self.notes, again = None, [], True
         self.seconds = time.perf_counter() - began
-        return state
 
     def _forget_checkpoints(self, state: TrainingState) -> None:
         """Write a checkpoint of the restart and remove all others, since the files they refer to are overwritten."""
@@ -211,7 +197,8 @@ class Session:
 
             checkpoint.write(self.results.checkpoint, {"files": {}, "state": state.to_checkpoint()}, kept=1)
 
-    def _learn(self, state: TrainingState, observe: Callable[[TrainingState], Observer]) -> None:
+    def _learn(self, state: TrainingState, next_stop: Callable[[int], int | None]) -> Iterator[TrainingState]:
+        """Learn from a state on, with all that is computed and written on the way."""
         kept = {} if self.checkpoint is None else self.checkpoint["files"]
         results = self.results
         if results.compare:
@@ -223,31 +210,24 @@ class Session:
             from .certify import Followed
 
             self.followed = Followed(state.runs)
-        outputs, every = Outputs(results, state, kept), results.every
-        try:
-            observer = observe(state)
-            due = state.rows_done + every
-            try:
-                for chunk in learn(state, observer.next_stop, self.followed):
-                    outputs.add(chunk)
-                    if self.scores is not None:
-                        self.scores.add(chunk)
-                    if self.curves is not None:
-                        self.curves.add(chunk)
-                    else:
-                        self.spread.add(chunk.X)
-                    observer.advance(state)
-                    if chunk.complete and (self.stopped or state.rows_done >= due):
-                        outputs.write_checkpoint(state)
-                        due = state.rows_done + every
-                        if self.stopped:
-                            break
-                outputs.flush()
-                observer.finish(state)
-            finally:
-                observer.close()
-        finally:
-            outputs.close()
+        with closing(Outputs(results, state, kept)) as outputs:
+            yield state
+            due = state.rows_done + results.every
+            for chunk in learn(state, next_stop, self.followed):
+                outputs.add(chunk)
+                if self.scores is not None:
+                    self.scores.add(chunk)
+                if self.curves is not None:
+                    self.curves.add(chunk)
+                else:
+                    self.spread.add(chunk.X)
+                yield state
+                if chunk.complete and (self.stopped or state.rows_done >= due):
+                    outputs.write_checkpoint(state)
+                    due = state.rows_done + results.every
+                    if self.stopped:
+                        break
+            outputs.flush()
 
 
 # ---------------------------------------------------------------- learning
