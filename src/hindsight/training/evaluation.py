@@ -10,13 +10,13 @@ import numpy as np
 
 from ..errors import RowError, SourceError
 from ..online.margins import each_loss, each_mean
-from ..rows.labels import chosen_codes, class_probabilities, encode_labels, targets_of_runs
+from ..rows.labels import chosen_codes, class_probabilities, encode_labels, numbers_of, targets_of_runs
 from ..sources.extra_columns import extra_columns, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model, has_probabilities, link_of
 from .prepare import format_of, has_feature_of, in_order_of, learnt_columns, open_for_model, rows_of_model, targets_of
-from .tallies import BLOCK, CoverageTally, LabelTally, NumberTally, ScoredLabels, Slices
+from .tallies import BLOCK, CoverageTally, Kept, ScoredLabels, Slices, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -184,9 +184,10 @@ class ModelRows:
             return self.model.predictions(z)
         return ScoredLabels(chosen_codes(z), z, probabilities(self.model, z))
 
-    def codes(self, tally: LabelTally, y: np.ndarray) -> np.ndarray:
-        """The index of each label."""
-        return tally.codes(y)
+    def codes(self, y: np.ndarray) -> np.ndarray:
+        """The index of each label, -1 if the model does not know it."""
+        labels = self.labels or []
+        return encode_labels(y, numbers_of(labels) if y.dtype.kind == "f" else labels).astype(np.int64)
 
     def own_loss(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         """The weighted sum of the losses that the model's runs minimise; y holds targets or indices of labels."""
@@ -239,9 +240,9 @@ class EstimatorRows:
             return ScoredLabels(chosen_codes(z), z, None)
         return ScoredLabels(z.argmax(axis=1), z[:, 1:] if z.shape[1] == 2 else z, z)
 
-    def codes(self, tally: LabelTally, y: np.ndarray) -> np.ndarray:
-        """The index of each label, which has the type of the classes."""
-        return encode_labels(y, self.classes).astype(np.int64) if self.classes is not None else y
+    def codes(self, y: np.ndarray) -> np.ndarray:
+        """The index of each label, which has the type of the classes; -1 if the model does not know it."""
+        return encode_labels(y, [] if self.classes is None else self.classes).astype(np.int64)
 
     def own_loss(self, z: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
         """NaN, because the loss of an estimator is not known."""
@@ -304,9 +305,9 @@ def _evaluation(rows: Any, by: Any, light: bool, learning: dict[str, float]) -> 
     return figures_from(tallied(rows, by, light, learning, slices), learning, column, slices)
 
 
-def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices: Slices) -> Any:
+def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices: Slices) -> Tally:
     """Read all rows and accumulate their sums."""
-    tally: Any = NumberTally(not light) if rows.labels is None else LabelTally(rows.labels, not light)
+    tally = Tally(rows.labels, not light)
     if rows.tracker is not None:
         tally.covered = CoverageTally(rows.tracker.asked, rows.tracker.half, not light)
     for y, z, weight, codes in blocks(_scored(rows, tally, by, slices)):
@@ -319,22 +320,22 @@ def tallied(rows: Any, by: Any, light: bool, learning: dict[str, float], slices:
     return tally
 
 
-def figures_from(tally: Any, learning: dict[str, float], column: str | None, slices: Slices) -> Evaluation:
+def figures_from(tally: Tally, learning: dict[str, float], column: str | None, slices: Slices) -> Evaluation:
     """The figures, from sums over rows."""
-    if not tally.rows[0]:
+    if not tally.sums:
         raise ValueError("there is no row with a weight above 0")
-    finish = number_figures if isinstance(tally, NumberTally) else label_figures
+    finish = number_figures if tally.labels is None else label_figures
     return finish(tally, learning, column, slices)
 
 
-def _scored(rows: Any, tally: Any, by: Any, slices: Slices) -> Iterator[tuple[np.ndarray, ...]]:
+def _scored(rows: Any, tally: Tally, by: Any, slices: Slices) -> Iterator[tuple[np.ndarray, ...]]:
     """Targets (or the indices of labels), margins, weights and slices of the rows with a weight above 0."""
     beside = _beside(rows, by)
     for chunk, z, y, given in rows.chunks():
         weight = np.ones(len(y)) if given is None else given
         codes = np.zeros(len(y), np.int64) if beside is None else slices.codes(beside(chunk))
         if rows.labels is not None:
-            found = rows.codes(tally, y)
+            found = rows.codes(y)
             tally.count_unknown(y[(found < 0) & (weight > 0.0)])
             y = found
         some = weight > 0.0
@@ -410,86 +411,91 @@ def ratio(a: float, b: float) -> float:
     return float(a / b) if b else math.nan
 
 
-def number_figures(tally: NumberTally, learning: dict[str, float], by: str | None, slices: Slices) -> Evaluation:
+def ratios(a: np.ndarray, b: np.ndarray) -> list[float]:
+    """Each a / b, NaN where b is 0."""
+    return [ratio(*pair) for pair in zip(a, b, strict=True)]
+
+
+def number_figures(tally: Tally, learning: dict[str, float], by: str | None, slices: Slices) -> Evaluation:
     """The figures of a regression."""
-    weight = float(tally.weight[0])
-    mse, variance = float(tally.square[0]) / weight, float(tally.squares[0]) / weight
+    weight, square, squares, absolute = (float(tally[name][0]) for name in ("weight", "square", "squares", "absolute"))
+    mse, variance = square / weight, squares / weight
     values = {
         "r2": (1.0 - mse / variance if variance else math.nan, 0.0 if variance else math.nan),
         "mse": (mse, variance),
         "rmse": (math.sqrt(mse), math.sqrt(variance)),
-        "mae": (float(tally.absolute[0]) / weight, tally.median_error()),
+        "mae": (absolute / weight, median_error(tally.kept)),
     }
     values |= {} if tally.covered is None else tally.covered.figures(False)
     parts = []
-    for value, k in largest(slices, tally.rows, tally.weight):
-        c, square, within = (float(each[k].sum()) for each in (tally.weight, tally.square, tally.squares))
-        mean = float(tally.weight[k] @ tally.mean[k]) / c
-        spread = within + float(tally.weight[k] @ np.square(tally.mean[k] - mean)) * (len(k) > 1)
+    for value, k in largest(slices, tally):
+        c, square, within, absolute = (float(tally[n][k].sum()) for n in ("weight", "square", "squares", "absolute"))
+        means = tally["mean"][k]
+        mean = float(tally["weight"][k] @ means) / c
+        spread = within + float(tally["weight"][k] @ np.square(means - mean)) * (len(k) > 1)
         own = {"r2": 1.0 - square / spread if spread else math.nan, "rmse": math.sqrt(square / c)}
-        own |= {"rmse_of_constant": math.sqrt(spread / c), "mae": float(tally.absolute[k].sum()) / c}
-        parts.append(SliceFigures(value, int(tally.rows[k].sum()), c, own))
+        own |= {"rmse_of_constant": math.sqrt(spread / c), "mae": absolute / c}
+        parts.append(SliceFigures(value, int(tally["rows"][k].sum()), c, own))
     found = {}
     if tally.kept is not None:
         from ..forecast.calibration import reliability
 
-        y, said, weights = tally.kept.joined()
+        y, weights, said = tally.kept.joined()
         found = {"predictions": reliability(y, said, weights, loss="quadratic")}
-    own_loss = tally.own_loss / weight
-    figures = figures_of(values, learning, own_loss)
-    return Evaluation("regress", int(tally.rows[0]), weight, figures, by=by, slices=tuple(parts), calibration=found)
+    figures, rows = figures_of(values, learning, tally.own_loss / weight), int(tally["rows"][0])
+    return Evaluation("regress", rows, weight, figures, by=by, slices=tuple(parts), calibration=found)
 
 
-def label_figures(tally: LabelTally, learning: dict[str, float], by: str | None, slices: Slices) -> Evaluation:
+def median_error(kept: Kept | None) -> float:
+    """The mean absolute error of the best constant, a weighted median; NaN if rows were not kept."""
+    if kept is None:
+        return math.nan
+    y, weight, _ = kept.joined()
+    order = np.argsort(y)
+    below = np.cumsum(weight[order])
+    median = y[order][np.searchsorted(below, 0.5 * below[-1])]
+    return float(weight @ np.abs(y - median) / below[-1])
+
+
+def label_figures(tally: Tally, learning: dict[str, float], by: str | None, slices: Slices) -> Evaluation:
     """The figures of a classifier."""
-    labels, weight, known = tally.labels, float(tally.weight[0]), tally.support[0, :-1]
+    labels, weight, known = tally.labels or [], float(tally["weight"][0]), tally["support"][0, :-1]
     total = float(known.sum())
-    shares = known[known > 0.0] / total if total else known[:0]
-    values = {"accuracy": (float(tally.right[0]) / weight, float(known.max()) / weight)}
-    has_probability = bool(tally.finite[0] or tally.infinite[0])
-    infinite, finite = int(tally.infinite[0]), math.nan
-    if has_probability:
-        finite = ratio(tally.log_loss[0], tally.finite[0])
+    values = {"accuracy": (float(tally["right"][0]) / weight, float(known.max()) / weight)}
+    infinite, finite = 0, math.nan
+    if "brier" in tally.sums:  # there are probabilities
+        shares = known[known > 0.0] / total if total else known[:0]
         entropy = float(-shares @ np.log(shares)) if total else math.nan
+        infinite, finite = int(tally["infinite"][0]), ratio(tally["log_loss"][0], tally["finite"][0])
         values["log_loss"] = (math.inf if infinite else finite, entropy)
-        values["brier_score"] = (float(tally.brier[0]) / weight, uncertainty(tally.support[0]))
+        values["brier_score"] = (float(tally["brier"][0]) / weight, uncertainty(tally["support"][0]))
     values |= {} if tally.covered is None else tally.covered.figures(True)
-    areas: list[Auc] = []
+    areas: list[Any] = [None] * len(labels)
     found: dict[str, Reliability] = {}
     area, parts = None, None
     if tally.kept is not None:
-        areas, area = areas_of(tally)
+        areas, area = areas_of(tally.kept, len(labels))
         values["auc"] = (area.value, 0.5 if not math.isnan(area.value) else math.nan)
-        if has_probability:
-            found, parts = decomposition(tally)
-    confusion = tally.confusion
-    rights, chosen = np.diag(confusion), confusion.sum(axis=0)
-    classes = [
-        ClassFigures(
-            label,
-            ratio(rights[k], chosen[k]),
-            ratio(rights[k], known[k]),
-            ratio(2.0 * rights[k], chosen[k] + known[k]),
-            float(known[k]),
-            areas[k] if areas else None,
-        )
-        for k, label in enumerate(labels)
-    ]
+        if "brier" in tally.sums:
+            found, parts = decomposition(tally.kept, labels)
+    rights, chosen = np.diag(tally.confusion), tally.confusion.sum(axis=0)
+    figures = zip(ratios(rights, chosen), ratios(rights, known), ratios(2.0 * rights, chosen + known), strict=True)
+    each = zip(labels, figures, known.tolist(), areas, strict=True)
     return Evaluation(
         "classify",
-        int(tally.rows[0]),
+        int(tally["rows"][0]),
         weight,
         figures_of(values, learning, ratio(tally.own_loss, total)),
         labels=tuple(labels),
-        confusion=confusion,
-        classes=tuple(classes),
+        confusion=tally.confusion,
+        classes=tuple(ClassFigures(label, *three, support, auc) for label, three, support, auc in each),
         auc=area,
         decomposition=parts,
         infinite=infinite,
         finite_log_loss=finite,
         unknown=dict(tally.unknown.most_common()),
         by=by,
-        slices=tuple(label_slices(tally, slices, has_probability)),
+        slices=tuple(label_slices(tally, slices)),
         calibration=found,
     )
 
@@ -500,21 +506,21 @@ def uncertainty(support: np.ndarray) -> float:
     return float(shares @ (1.0 - shares)) * (0.5 if support.size == 3 else 1.0)
 
 
-def label_slices(tally: LabelTally, slices: Slices, has_probability: bool) -> Iterator[SliceFigures]:
+def label_slices(tally: Tally, slices: Slices) -> Iterator[SliceFigures]:
     """The figures of each slice."""
-    for value, k in largest(slices, tally.rows, tally.weight):
-        c, infinite = float(tally.weight[k].sum()), int(tally.infinite[k].sum())
-        own = {"accuracy": float(tally.right[k].sum()) / c}
-        own["accuracy_of_constant"] = float(tally.support[k, :-1].sum(axis=0).max()) / c
-        if has_probability:
-            own["log_loss"] = math.inf if infinite else ratio(tally.log_loss[k].sum(), tally.finite[k].sum())
-            own["brier_score"] = float(tally.brier[k].sum()) / c
-        yield SliceFigures(value, int(tally.rows[k].sum()), c, own)
+    for value, k in largest(slices, tally):
+        found = {name: each[k].sum(axis=0) for name, each in tally.sums.items()}
+        c = float(found["weight"])
+        own = {"accuracy": float(found["right"]) / c, "accuracy_of_constant": float(found["support"][:-1].max()) / c}
+        if "brier" in found:
+            own["log_loss"] = math.inf if found["infinite"] else ratio(found["log_loss"], found["finite"])
+            own["brier_score"] = float(found["brier"]) / c
+        yield SliceFigures(value, int(found["rows"]), c, own)
 
 
-def largest(slices: Slices, rows: np.ndarray, weight: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def largest(slices: Slices, tally: Tally) -> Iterator[tuple[str, np.ndarray]]:
     """The slices of largest weight, then the others together, with the indices of their sums."""
-    values = slices.values
+    values, rows, weight = slices.values, tally["rows"], tally["weight"]
     order = [k for k in sorted(range(1, len(values) + 1), key=lambda k: (-weight[k], values[k - 1])) if rows[k]]
     for k in order[:SHOWN]:
         yield values[k - 1], np.array([k])
@@ -522,33 +528,31 @@ def largest(slices: Slices, rows: np.ndarray, weight: np.ndarray) -> Iterator[tu
         yield REST, np.array(order[SHOWN:])
 
 
-def areas_of(tally: LabelTally) -> tuple[list[Auc], Auc]:
+def areas_of(kept: Kept, labels: int) -> tuple[list[Auc], Auc]:
     """The AUC of each label against the rest, over rows with a label that the model knows, and the overall AUC."""
     from ..forecast.auc import LEVEL, interval, mean_auc, placements
 
-    assert tally.kept is not None
-    codes, weight, scores, *_ = tally.kept.joined()
+    codes, weight, scores, *_ = kept.joined()
     some = codes >= 0
     codes, weight, scores = codes[some], weight[some], scores[some]
-    if len(tally.labels) == 2:
+    if labels == 2:
         both = interval(placements(codes == 1, scores[:, 0], weight), LEVEL)
         return [both, both], both
-    found = [placements(codes == k, scores[:, k], weight) for k in range(len(tally.labels))]
+    found = [placements(codes == k, scores[:, k], weight) for k in range(labels)]
     return [interval(each) for each in found], mean_auc(found)
 
 
-def decomposition(tally: LabelTally) -> tuple[dict[str, Reliability], Decomposition]:
+def decomposition(kept: Kept, labels: list[str]) -> tuple[dict[str, Reliability], Decomposition]:
     """The calibration of each label, and the decomposed Brier score summed over labels; of two labels, the second's."""
     from ..forecast.calibration import reliability
 
-    assert tally.kept is not None
-    codes, weight, scores, *more = tally.kept.joined()
-    two = len(tally.labels) == 2
+    codes, weight, scores, *more = kept.joined()
+    two = len(labels) == 2
     p = np.column_stack([1.0 - more[0], more[0]]) if two else scores
     missed = codes < 0
-    places = [1] if two and not missed.any() else list(range(len(tally.labels)))
+    places = [1] if two and not missed.any() else list(range(len(labels)))
     each = [reliability((codes == k).astype(float), np.clip(p[:, k], 0.0, 1.0), weight) for k in places]
-    shown = {tally.labels[k]: one for k, one in zip(places, each, strict=True) if not two or k == 1}
+    shown = {labels[k]: one for k, one in zip(places, each, strict=True) if not two or k == 1}
     if missed.any():  # as an additional label with probability 0
         each.append(reliability(missed.astype(float), np.zeros(codes.size), weight))
     half = 0.5 if two and missed.any() else 1.0

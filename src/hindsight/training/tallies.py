@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..rows.labels import encode_labels, numbers_of
 from ..sources import label_text
 
 BLOCK = 1 << 16  # rows that are added at a time
@@ -70,18 +69,16 @@ class Kept:
         return [np.concatenate(each) for each in zip(*self.parts, strict=True)]
 
 
-def sums(codes: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
+def sums(slices: np.ndarray, count: int, values: np.ndarray) -> np.ndarray:
     """The sum of the values in each slice; the first is that of all rows."""
-    out = np.bincount(codes, values, count) if codes.any() else np.zeros(count)
+    out = np.bincount(slices, values, count) if slices.any() else np.zeros(count)
     out[0] = values.sum()
     return out
 
 
-def grown(array: np.ndarray, count: int) -> np.ndarray:
-    """The array, padded with rows of zeros to at least `count` rows."""
-    if count <= len(array):
-        return array
-    return np.concatenate([array, np.zeros((max(count, 2 * len(array)) - len(array), *array.shape[1:]), array.dtype)])
+def padded(array: np.ndarray, count: int) -> np.ndarray:
+    """The array with rows of zeros behind it, `count` rows in all."""
+    return np.concatenate([array, np.zeros((count - len(array), *array.shape[1:]), array.dtype)])
 
 
 class CoverageTally:
@@ -146,78 +143,77 @@ def best_interval(y: np.ndarray, weight: np.ndarray, asked: float, labels: bool)
     return float(weight @ ((low <= y) & (y <= high))) / total, float(high - low), float(weight @ scores) / total
 
 
-class LabelTally:
-    """Sums over rows with labels.
+class Tally:
+    """Sums over scored rows, by slice.
 
     Parameters
     ----------
-    labels : list of str
-        The labels that the model knows.
+    labels : list of str or None
+        The labels that the model knows; None where targets are numbers.
     keep : bool
-        Whether to keep the scores of every row, for the AUC and the decomposition of the Brier score.
+        Whether to keep the target and the prediction of every row, for the AUC and the decomposition of the Brier
+        score, or the absolute error of the best constant.
 
     Attributes
     ----------
-    rows : ndarray of int of shape (n_slices,)
-        Rows with a weight above 0.
-    weight, right, brier : ndarray of shape (n_slices,)
-        The weight of the rows, of those predicted correctly, and the sum of their Brier scores.
-    log_loss, finite : ndarray of shape (n_slices,)
-        The sum of the finite log losses, and the weight of their rows.
-    infinite : ndarray of int of shape (n_slices,)
-        The number of rows whose label was given probability 0.
-    support : ndarray of shape (n_slices, n_labels + 1)
-        The weight of each label; the last is that of labels that the model does not know.
+    sums : dict of str to ndarray of shape (n_slices,)
+        The number of "rows" and their "weight"; of labels and numbers what `label_sums` and `number_sums` give.
     confusion : ndarray of shape (n_labels + 1, n_labels)
-        The weight of rows by their label and the predicted one.
+        The weight of rows by their label and the predicted one; the last are labels that the model does not know.
     unknown : Counter
         The number of rows of each label that the model does not know.
     own_loss : float
-        The sum of the model's own losses over rows with a label that it knows.
+        The sum of the model's own losses, over rows with a label that it knows.
+    covered : CoverageTally or None
+        The coverage of intervals, if the model gives any.
     """
 
-    def __init__(self, labels: list[str], keep: bool) -> None:
-        k = len(labels)
+    def __init__(self, labels: list[str] | None, keep: bool) -> None:
+        k = len(labels or ())
         self.labels, self.kept = labels, Kept() if keep else None
-        self.rows, self.infinite = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.weight, self.right, self.brier, self.log_loss, self.finite = np.zeros((5, 1))
-        self.support, self.confusion = np.zeros((1, k + 1)), np.zeros((k + 1, k))
+        self.sums: dict[str, np.ndarray] = {}
+        self.confusion = np.zeros((k + 1, k))
         self.unknown: Counter[str] = Counter()
         self.own_loss = 0.0
         self.covered: CoverageTally | None = None
 
-    def codes(self, y: np.ndarray) -> np.ndarray:
-        """The index of each label, -1 if the model does not know it."""
-        numeric = y.dtype.kind == "f"
-        return encode_labels(y, numbers_of(self.labels) if numeric else self.labels).astype(np.int64)
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.sums[name]
 
-    def add(self, codes: np.ndarray, said: ScoredLabels, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
-        """Add rows with positive weight, by the index of their label; `slices` has the slice of each, below `count`."""
-        names = ("rows", "infinite", "weight", "right", "brier", "log_loss", "finite", "support")
-        for name in names:
-            setattr(self, name, grown(getattr(self, name), count))
-        wide = len(self.rows)
-        self.rows += sums(slices, wide, np.ones(codes.size)).astype(np.int64)
-        self.weight += sums(slices, wide, weight)
-        self.right += sums(slices, wide, weight * (codes == said.chosen))
-        k = len(self.labels)
-        cells = np.bincount(codes % (k + 1) * k + said.chosen, weight, (k + 1) * k)  # -1 % (k + 1) is k
-        self.confusion += cells.reshape(k + 1, k)
-        for label in range(k + 1):
-            self.support[:, label] += sums(slices, wide, weight * (codes == (label if label < k else -1)))
-        if said.probabilities is not None:
-            self._add_losses(codes, said.probabilities, weight, slices, wide)
+    def add(self, y: np.ndarray, said: Any, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
+        """Add rows with positive weight: targets (or indices of labels), predictions, and slices below `count`."""
+        found = {"rows": sums(slices, count, np.ones(y.size)).astype(np.int64), "weight": sums(slices, count, weight)}
+        if self.labels is None:
+            self._join(found | number_sums(y, said, weight, slices, found["weight"]))
+        else:
+            k = len(self.labels)
+            cells = np.bincount(y % (k + 1) * k + said.chosen, weight, (k + 1) * k)  # -1 % (k + 1) is k
+            self.confusion += cells.reshape(k + 1, k)
+            self._join(found | label_sums(y, said, weight, slices, count, k))
         if self.kept is not None:
-            scores = said.margins if k == 2 or said.probabilities is None else said.probabilities
-            more = [] if k > 2 or said.probabilities is None else [said.probabilities[:, 1]]
-            self.kept.add(codes.astype(np.int32), weight, scores, *more)
+            self.kept.add(*kept_of(y, said, weight))
 
-    def join(self, other: LabelTally) -> None:
-        """Add the sums over other rows; both tallies must have one slice and keep no single rows."""
-        for name in ("rows", "infinite", "weight", "right", "brier", "log_loss", "finite", "support", "confusion"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    def join(self, other: Tally) -> None:
+        """Add the sums over other rows; neither tally may keep single rows."""
+        self._join(other.sums)
+        self.confusion = self.confusion + other.confusion
         self.unknown += other.unknown
         self.own_loss += other.own_loss
+
+    def _join(self, found: dict[str, np.ndarray]) -> None:
+        if not self.sums:
+            self.sums = {name: np.zeros_like(each) for name, each in found.items()}
+        if not found:
+            return
+        count = max(len(self["rows"]), len(found["rows"]))
+        a, b = ({name: padded(each, count) for name, each in of.items()} for of in (self.sums, found))
+        self.sums = {name: a[name] + b[name] for name in a}
+        if "mean" in a:  # of numbers, with the squared distances to it
+            before, c = a["weight"], b["weight"]
+            both = np.where(before + c > 0.0, before + c, 1.0)
+            apart = np.where(c > 0.0, b["mean"] - a["mean"], 0.0)
+            self.sums["squares"] = a["squares"] + (b["squares"] + apart * apart * before * c / both)
+            self.sums["mean"] = a["mean"] + apart * c / both
 
     def count_unknown(self, y: np.ndarray) -> None:
         """Count rows with labels that the model does not know."""
@@ -227,85 +223,54 @@ class LabelTally:
                 text = "others"
             self.unknown[text] += int(count)
 
-    def _add_losses(self, codes: np.ndarray, p: np.ndarray, weight: np.ndarray, slices: np.ndarray, wide: int) -> None:
-        known = codes >= 0
-        given = np.where(known, p[np.arange(codes.size), codes], 0.0)  # the probability of the label
-        with np.errstate(divide="ignore"):
-            lost = 0.0 - np.log(given)
-        finite = np.isfinite(lost)
-        self.infinite += sums(slices, wide, 1.0 * ~finite).astype(np.int64)
-        self.finite += sums(slices, wide, weight * finite)
-        self.log_loss += sums(slices, wide, weight * np.where(finite, lost, 0.0))
-        if p.shape[1] == 2:  # half the sum over the classes, an unknown label being a third with probability 0
-            other = np.where(codes == 0, p[:, 1], p[:, 0])
-            brier = np.where(known, other * other, 0.5 * (1.0 + (p * p).sum(axis=1)))
-        else:
-            own = np.zeros(p.shape)
-            own[known, codes[known]] = 1.0
-            brier = np.square(p - own).sum(axis=1) + ~known
-        self.brier += sums(slices, wide, weight * brier)
+
+def number_sums(
+    y: np.ndarray, said: np.ndarray, weight: np.ndarray, slices: np.ndarray, weights: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The mean of the targets in each slice of weight `weights`, their squared distances to it, and sums of errors."""
+    count, error = len(weights), said - y
+    mean = sums(slices, count, weight * y) / np.where(weights > 0.0, weights, 1.0)
+    squares = np.bincount(slices, weight * np.square(y - mean[slices]), count)
+    squares[0] = (weight * np.square(y - mean[0])).sum()
+    square, absolute = (sums(slices, count, each) for each in (weight * error * error, weight * np.abs(error)))
+    return {"mean": mean, "squares": squares, "square": square, "absolute": absolute}
 
 
-class NumberTally:
-    """Sums over rows with numbers as targets.
+def label_sums(
+    codes: np.ndarray, said: ScoredLabels, weight: np.ndarray, slices: np.ndarray, count: int, labels: int
+) -> dict[str, np.ndarray]:
+    """The weight of rows in each slice that are predicted right, and of each label; labels not known come last.
 
-    Parameters
-    ----------
-    keep : bool
-        Whether to keep the target and the prediction of every row, for the absolute error of the best constant.
-
-    Attributes
-    ----------
-    rows : ndarray of int of shape (n_slices,)
-        Rows with a weight above 0.
-    weight, mean, squares : ndarray of shape (n_slices,)
-        The weight of the rows, the mean of their targets, and the sum of the squared distances to it.
-    square, absolute : ndarray of shape (n_slices,)
-        Sums of squared and absolute errors.
-    own_loss : float
-        The sum of the model's own losses.
+    With probabilities also the sums of Brier scores and of finite log losses, the weight of rows with one, and the
+    number of the others, whose label was given probability 0.
     """
+    support = [sums(slices, count, weight * (codes == (k if k < labels else -1))) for k in range(labels + 1)]
+    out = {"right": sums(slices, count, weight * (codes == said.chosen)), "support": np.column_stack(support)}
+    p = said.probabilities
+    if p is None:
+        return out
+    known = codes >= 0
+    given = np.where(known, p[np.arange(codes.size), codes], 0.0)  # the probability of the label
+    with np.errstate(divide="ignore"):
+        lost = 0.0 - np.log(given)
+    finite = np.isfinite(lost)
+    if p.shape[1] == 2:  # half the sum over the classes, an unknown label being a third with probability 0
+        other = np.where(codes == 0, p[:, 1], p[:, 0])
+        brier = np.where(known, other * other, 0.5 * (1.0 + (p * p).sum(axis=1)))
+    else:
+        own = np.zeros(p.shape)
+        own[known, codes[known]] = 1.0
+        brier = np.square(p - own).sum(axis=1) + ~known
+    losses = {"brier": weight * brier, "log_loss": weight * np.where(finite, lost, 0.0), "finite": weight * finite}
+    losses |= {"infinite": 1.0 * ~finite}
+    return out | {name: sums(slices, count, values) for name, values in losses.items()}
 
-    def __init__(self, keep: bool) -> None:
-        self.kept = Kept() if keep else None
-        self.rows = np.zeros(1, np.int64)
-        self.weight, self.mean, self.squares, self.square, self.absolute = np.zeros((5, 1))
-        self.own_loss = 0.0
-        self.covered: CoverageTally | None = None
 
-    def add(self, y: np.ndarray, said: np.ndarray, weight: np.ndarray, slices: np.ndarray, count: int) -> None:
-        """Add rows with positive weight; `slices` has the slice of each row, below `count`."""
-        for name in ("rows", "weight", "mean", "squares", "square", "absolute"):
-            setattr(self, name, grown(getattr(self, name), count))
-        wide, error, part = len(self.rows), said - y, NumberTally(False)
-        part.rows = sums(slices, wide, np.ones(y.size)).astype(np.int64)
-        part.square = sums(slices, wide, weight * error * error)
-        part.absolute = sums(slices, wide, weight * np.abs(error))
-        part.weight = sums(slices, wide, weight)
-        part.mean = sums(slices, wide, weight * y) / np.where(part.weight > 0.0, part.weight, 1.0)
-        squares: np.ndarray = np.bincount(slices, weight * np.square(y - part.mean[slices]), wide)
-        part.squares = squares
-        part.squares[0] = (weight * np.square(y - part.mean[0])).sum()
-        self.join(part)
-        if self.kept is not None:
-            self.kept.add(y, said, weight)
-
-    def join(self, other: NumberTally) -> None:
-        """Add the sums over other rows; both tallies must have one slice and keep no single rows."""
-        before, c = self.weight, other.weight
-        both = np.where(before + c > 0.0, before + c, 1.0)
-        apart = np.where(c > 0.0, other.mean - self.mean, 0.0)
-        self.squares = self.squares + (other.squares + apart * apart * before * c / both)
-        self.mean = self.mean + apart * c / both
-        for name in ("rows", "weight", "square", "absolute", "own_loss"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-
-    def median_error(self) -> float:
-        """The mean absolute error of the best constant, a weighted median; NaN if rows were not kept."""
-        if self.kept is None:
-            return math.nan
-        y, _, weight = self.kept.joined()
-        order = np.argsort(y)
-        below = np.cumsum(weight[order])
-        median = y[order][np.searchsorted(below, 0.5 * below[-1])]
-        return float(weight @ np.abs(y - median) / below[-1])
+def kept_of(y: np.ndarray, said: Any, weight: np.ndarray) -> list[np.ndarray]:
+    """What is kept of rows: targets, weights and predictions; of labels the scores, and of two a probability too."""
+    if not isinstance(said, ScoredLabels):
+        return [y, weight, said]
+    p, codes = said.probabilities, y.astype(np.int32)
+    if p is None:
+        return [codes, weight, said.margins]
+    return [codes, weight, said.margins, p[:, 1]] if p.shape[1] == 2 else [codes, weight, p]
