@@ -31,7 +31,7 @@ import hindsight
 from discovery import PUBLIC
 from hindsight import density
 from hindsight.cli.card import card, card_values
-from hindsight.cli.predictions import csv_lines, names_of, tables
+from hindsight.cli.predictions import as_text, names_of, tables
 from hindsight.errors import ModelError
 from hindsight.storage import checkpoint, container
 from hindsight.storage.model import KINDS, load
@@ -351,7 +351,7 @@ def use_model(found: Model, data: str, path: Path) -> None:
     attempt(card, "model", found, 5)
     attempt(card_values, found, 5)
     attempt(to_portable, found)
-    attempt(lambda: "".join(csv_lines(names_of(found, True, False), tables(found, data, None, [], True, False))))
+    attempt(lambda: "".join(as_text("csv", names_of(found, True, False), tables(found, data, None, [], True, False))))
     attempt(lambda: str(hindsight.evaluate(found, data)))
     attempt(certify_model, found, data)
 

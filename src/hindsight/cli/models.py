@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -65,7 +65,11 @@ def predict(how: PredictOptions) -> None:
         raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")
     kept, shown = list(dict.fromkeys(how.keep)), (how.margins, how.probabilities)
     parts = predictions.tables(known, how.data, how.form, kept, *shown)
-    emit(path, predictions.WRITERS[form_out]([*kept, *predictions.names_of(known, *shown)], parts))
+    names = [*kept, *predictions.names_of(known, *shown)]
+    if form_out == "parquet" and path is not None:
+        predictions.write_parquet(path, names, parts)
+    else:
+        emit(path, predictions.as_text(form_out, names, parts))
     if how.score and predictions.is_plain_file(how.data):
         sys.stdout.flush()
         for line in brief_score(known, how.data, how.form):
@@ -151,20 +155,16 @@ def export(
     emit(output, iter([json.dumps(to_portable(open_model(model)), indent=1) + "\n"]))
 
 
-def emit(output: str | None, pieces: Iterator[Any]) -> None:
-    """Write text to standard output, or text or bytes to a file that is written completely or not at all."""
-    from ..storage.container import replace, write_text
+def emit(output: str | None, texts: Iterator[str]) -> None:
+    """Write text to standard output, or to a file that is written completely or not at all."""
+    from ..storage.container import write_text
 
     if output is None:
-        for text in pieces:
+        for text in texts:
             sys.stdout.write(printable(text))
         return
-    first = next(pieces, "")
-    whole = itertools.chain([first], pieces)
-    if isinstance(first, bytes):
-        replace(output, whole)
-    else:
-        write_text(output, whole)
+    first = next(texts, "")  # an error in the first rows comes before the file
+    write_text(output, itertools.chain([first], texts))
 
 
 def printable(text: str) -> str:

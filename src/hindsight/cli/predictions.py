@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..training.model import Model
 
-GROUP = 1 << 16  # rows of a row group of Parquet, at least
+FORMS = ("csv", "jsonl", "parquet")
 WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 Columns = dict[str, Any]  # columns by name: lists, arrays of numpy, or of pyarrow
 
@@ -27,7 +26,7 @@ def output_form(path: str | None) -> str:
     from ..sources.streams import PACKED
 
     form = "csv" if path is None else file_format(path) or "csv"
-    if form not in WRITERS or (path is not None and path.lower().endswith((*PACKED, *WORKBOOKS))):
+    if form not in FORMS or (path is not None and path.lower().endswith((*PACKED, *WORKBOOKS))):
         raise OptionError("output", f"{path}: predictions are written as .csv, .jsonl or .parquet")
     return form
 
@@ -81,45 +80,31 @@ def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Column
 # ---------------------------------------------------------------- formats
 
 
-def csv_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
-    """Lines of CSV, the header first."""
-    from ..training.outputs import as_csv, listed
+def as_text(form: str, names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
+    """The rows as CSV with a header, or as JSON lines.
 
-    head = [names]
+    In JSON, values that it cannot represent become text, and numbers that are not finite null.
+    """
+    from ..training.outputs import as_csv, as_lines, listed
+
+    head = [names] if form == "csv" else []
     for table in parts:
-        yield as_csv([*head, *zip(*map(listed, table.values()), strict=True)])
+        records = zip(*map(listed, table.values()), strict=True)
+        yield as_csv([*head, *records]) if form == "csv" else as_lines(names, records)
         head = []
     yield as_csv(head)
 
 
-def json_lines(names: list[str], parts: Iterator[Columns]) -> Iterator[str]:
-    """One JSON object per row; values that JSON cannot represent become text, and numbers that are not finite null."""
-    from ..training.outputs import as_lines, listed
+def write_parquet(path: str, names: list[str], parts: Iterator[Columns]) -> None:
+    """Write a Parquet file; kept columns have the type of the rows, or text if they have none."""
+    from ..storage.container import replacing
+    from ..training.outputs import ParquetFile
 
-    for table in parts:
-        yield as_lines(names, zip(*map(listed, table.values()), strict=True))
-
-
-def as_parquet(names: list[str], parts: Iterator[Columns]) -> Iterator[bytes]:
-    """A Parquet file in pieces; kept columns have the type of the rows, or text if they have none."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    sink, writer, held, size = Pieces(), None, [], 0
-    for table in parts:
-        held.append(pa.table([arrow_column(column) for column in table.values()], names=names))
-        size += held[-1].num_rows
-        if size >= GROUP:
-            writer = writer or pq.ParquetWriter(sink, held[0].schema)
-            writer.write_table(pa.concat_tables(held))
-            held, size = [], 0
-            yield sink.taken()
-    if held:
-        writer = writer or pq.ParquetWriter(sink, held[0].schema)
-        writer.write_table(pa.concat_tables(held))
-    if writer is not None:
-        writer.close()
-    yield sink.taken()
+    with replacing(path) as file, open(file, "wb", closefd=False) as into:
+        out = ParquetFile(path, names, into)
+        for table in parts:
+            out.add(map(arrow_column, table.values()))
+        out.close()
 
 
 def arrow_column(column: Any) -> Any:
@@ -131,32 +116,6 @@ def arrow_column(column: Any) -> Any:
         return typed.dictionary_decode() if pa.types.is_dictionary(typed.type) else typed
     texts = [v if v is None or isinstance(v, str) else json.dumps(v, ensure_ascii=False, default=str) for v in column]
     return pa.array(texts, pa.string())
-
-
-class Pieces(io.RawIOBase):
-    """A file object whose content is taken while it is written."""
-
-    def __init__(self) -> None:
-        self.held, self.position = bytearray(), 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.position
-
-    def write(self, data: Any) -> int:
-        self.held += data
-        self.position += len(data)
-        return len(data)
-
-    def taken(self) -> bytes:
-        """The bytes written since the last call."""
-        piece, self.held = bytes(self.held), bytearray()
-        return piece
-
-
-WRITERS: dict[str, Any] = {"csv": csv_lines, "jsonl": json_lines, "parquet": as_parquet}
 
 
 def is_plain_file(data: str) -> bool:

@@ -15,7 +15,7 @@ import platform
 import re
 import stat
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -45,8 +45,9 @@ OLD = 24 * 3600  # seconds after which a temporary file of another host counts a
 # ---------------------------------------------------------------- replacing a file atomically
 
 
-def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write a file atomically: at every moment, even after a power cut, the old file or the new one is there.
+@contextmanager
+def replacing(path: str) -> Iterator[int]:
+    """Replace a file atomically: at every moment, even after a power cut, the old file or the new one is there.
 
     A temporary file in the same folder is written, synced to disk and renamed over the target, and the folder is
     synced. On any error the target is unchanged and the temporary file is removed. The temporary file is locked while
@@ -57,8 +58,11 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
     ----------
     path : str
         The file; symbolic links are followed, and permissions are kept.
-    pieces : iterable of bytes
-        The content.
+
+    Yields
+    ------
+    int
+        The descriptor of the temporary file.
 
     Raises
     ------
@@ -76,8 +80,7 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
                 try:
                     if mode is not None:
                         os.chmod(temporary, mode)
-                    for block in _blocks(pieces):
-                        _write(file, block)
+                    yield file
                     os.fsync(file)
                 finally:
                     os.close(file)
@@ -89,6 +92,13 @@ def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
         sync_folder(folder)
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def replace(path: str, pieces: Iterable[bytes | memoryview]) -> None:
+    """Write a file atomically, as `replacing` does, with the bytes of some pieces."""
+    with replacing(path) as file:
+        for block in _blocks(pieces):
+            _write(file, block)
 
 
 def _mode(path: str, target: str) -> int | None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 REJECTS = ("file", "line", "column", "reason", "raw")
 FILES = ("save", "report", "predictions", "rejects")  # what a run writes
+GROUP = 1 << 16  # rows of a row group of Parquet, at least
 SET = "|"  # between the labels of a set
 REPLACED = ("save", "report")  # those that are written at the end, atomically
 
@@ -157,6 +158,15 @@ def is_special(path: str) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
+@contextmanager
+def one_line(path: str) -> Iterator[None]:
+    """Turn an OSError into a one-line ValueError about a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
 def check_destination(path: str, replaced: bool = False) -> None:
     """Raise a one-line ValueError if a file cannot be written at `path`; nothing is left there.
 
@@ -168,26 +178,21 @@ def check_destination(path: str, replaced: bool = False) -> None:
         Whether an existing file will be replaced by a new one, rather than opened and overwritten.
     """
     target = os.path.realpath(path)
-    folder = os.path.dirname(target)
-    try:
+    with one_line(path):
         mode = os.stat(target).st_mode if os.path.exists(target) else 0
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(0, "Is a directory")
-        if is_special(target):
-            if replaced:
-                raise OSError(0, "it exists and is not a regular file")
-            if not os.access(target, os.W_OK):
-                raise PermissionError(0, "Permission denied")
-            return  # opening a pipe or a device may have side effects
+        if replaced and is_special(target):
+            raise OSError(0, "it exists and is not a regular file")
         if mode and not os.access(target, os.W_OK):
             raise PermissionError(0, "Permission denied")
+        if is_special(target):
+            return  # opening a pipe or a device may have side effects
         if mode and not replaced:
             with open(target, "ab"):
                 return
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=os.path.dirname(target)):
             pass
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
 
 
 def check_folder(path: str) -> None:
@@ -195,11 +200,8 @@ def check_folder(path: str) -> None:
     folder = os.path.realpath(path)
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be written: {error.strerror}") from None
+    with one_line(path), tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 class ResumableFile:
@@ -218,14 +220,14 @@ class ResumableFile:
     def __init__(self, path: str, header: Iterable[str], kept: Mapping[str, Any] | None = None) -> None:
         self.path, self.length, self.sum = path, 0, hashlib.sha256()
         self.header, self.lines = list(header), path.lower().endswith((".jsonl", ".ndjson"))
-        with self._one_line():
+        with one_line(path):
             self.file = open(path, "r+b" if kept else "wb")  # noqa: SIM115  # closed by `close`
         try:
             if kept:
                 self._continue(kept)
             else:
                 if not self.lines:
-                    self.add([self.header])
+                    self._write(as_csv([self.header]))
                 self.flush()  # so that a full disk, or a device that takes nothing, is seen before the first row
         except BaseException:
             with suppress(OSError):
@@ -234,7 +236,7 @@ class ResumableFile:
 
     def _continue(self, kept: Mapping[str, Any]) -> None:
         """Truncate the file to its content at the checkpoint; an error if that has changed."""
-        with self._one_line():
+        with one_line(self.path):
             while self.length < kept["length"]:
                 block = self.file.read(min(1 << 20, kept["length"] - self.length))
                 if not block:
@@ -250,33 +252,29 @@ class ResumableFile:
             self.file.truncate(self.length)
             self.file.seek(self.length)
 
-    def add(self, records: Iterable[Iterable[Any]]) -> None:
-        """Append records."""
-        text = as_lines(self.header, records, "low" not in self.header) if self.lines else as_csv(records)
+    def add(self, columns: Iterable[Any]) -> None:
+        """Append rows, given their columns."""
+        records = zip(*map(listed, columns), strict=True)
+        self._write(as_lines(self.header, records, "low" not in self.header) if self.lines else as_csv(records))
+
+    def _write(self, text: str) -> None:
         data = text.encode("utf-8", "surrogateescape")
-        with self._one_line():
+        with one_line(self.path):
             self.file.write(data)
         self.length += len(data)
         self.sum.update(data)
 
     def flush(self) -> dict[str, Any]:
         """Sync the file to disk; returns its length and SHA-256."""
-        with self._one_line():
+        with one_line(self.path):
             self.file.flush()
             sync(self.file.fileno())
         return {"length": self.length, "digest": self.sum.hexdigest()}
 
     def close(self) -> None:
         """Close the file."""
-        with self._one_line():
+        with one_line(self.path):
             self.file.close()
-
-    @contextmanager
-    def _one_line(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written: {error.strerror}") from None
 
 
 def as_csv(records: Iterable[Iterable[Any]]) -> str:
@@ -297,25 +295,40 @@ def as_lines(header: list[str], records: Iterable[Iterable[Any]], finite: bool =
 
 
 class ParquetFile:
-    """A growing Parquet file; it cannot be resumed, and is complete only when closed."""
+    """A growing Parquet file; it cannot be resumed, and is complete only when closed.
 
-    def __init__(self, path: str, header: Iterable[str]) -> None:
-        self.path, self.header = path, list(header)
+    Parameters
+    ----------
+    path : str
+        Where it is.
+    header : iterable of str
+        The names of its columns.
+    into : file object or None, default None
+        Where to write instead of the file at `path`.
+    """
+
+    def __init__(self, path: str, header: Iterable[str], into: Any = None) -> None:
+        self.path, self.header, self.into = path, list(header), into
         self.writer: Any = None
+        self.held: list[Any] = []  # rows of the next row group
 
-    def add(self, records: Iterable[Iterable[Any]]) -> None:
-        """Append records."""
+    def add(self, columns: Iterable[Any]) -> None:
+        """Append rows, given their columns."""
+        import pyarrow as pa
+
+        self.held.append(pa.table(list(columns), names=self.header))
+        if sum(part.num_rows for part in self.held) >= GROUP:
+            self._write()
+
+    def _write(self) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns = [list(column) for column in zip(*records, strict=True)]
-        table = pa.table(columns, names=self.header)
-        try:
+        with one_line(self.path):
             if self.writer is None:
-                self.writer = pq.ParquetWriter(self.path, table.schema)
-            self.writer.write_table(table)
-        except OSError as error:
-            raise ValueError(f"{self.path}: cannot be written: {error.strerror or error}") from None
+                self.writer = pq.ParquetWriter(self.path if self.into is None else self.into, self.held[0].schema)
+            self.writer.write_table(pa.concat_tables(self.held))
+        self.held = []
 
     def flush(self) -> dict[str, Any]:
         """Return an empty record, because a Parquet file cannot be resumed."""
@@ -323,6 +336,8 @@ class ParquetFile:
 
     def close(self) -> None:
         """Write the end of the file."""
+        if self.held:
+            self._write()
         if self.writer is not None:
             self.writer.close()
 
@@ -363,10 +378,10 @@ class Outputs:
     def add(self, chunk: PlayedChunk) -> None:
         """Write the results of some rows."""
         if "rejects" in self.files and chunk.rejects:
-            self.files["rejects"].add(chunk.rejects)
+            self.files["rejects"].add(map(list, zip(*chunk.rejects, strict=True)))
         if "predictions" in self.files and len(chunk.y):
-            columns = [targets_as_read(self.state, chunk), *predicted(self.state, chunk.margins, chunk.half).values()]
-            self.files["predictions"].add(zip(*map(listed, columns), strict=True))
+            columns = predicted(self.state, chunk.margins, chunk.half).values()
+            self.files["predictions"].add([targets_as_read(self.state, chunk), *columns])
 
     def write_checkpoint(self, state: TrainingState) -> None:
         """Write a checkpoint if there is a folder for it."""
