@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from ..errors import OptionError
 from ..training.options import spelling
-from .text import as_options, print_lines
+from .text import as_options, new_console, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -77,11 +77,9 @@ def one_line_errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, MemoryError) as error:
-        from rich.console import Console
-
         dashes = "--" if isinstance(error, OptionError) else ""
         what = "there is not enough memory" if isinstance(error, MemoryError) else str(error)
-        print_lines(Console(stderr=True), [f"error: {dashes}{as_options(what)}"], "red")
+        print_lines([f"error: {dashes}{as_options(what)}"], "red", new_console(error=True))
         raise typer.Exit(2) from None
 
 

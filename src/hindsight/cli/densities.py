@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from ..errors import OptionError
 from ..training.options import option
 from .application import verb
-from .text import check_chart, lines_of_csv, place_in_file, print_lines, print_title, status_of
+from .text import check_chart, lines_of_csv, place_in_file, print_lines, print_title, status_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,6 +51,7 @@ def density(how: DensityOptions) -> int:
     from ..density import Keyed
     from ..density.spec import as_symbols
     from ..errors import RowError
+    from ..storage.container import write_text
     from ..training.outputs import check_destination, check_outputs
 
     source, model = how.source, new_density(how) if how.origin is None else known_density(how, how.origin)
@@ -74,17 +73,15 @@ def density(how: DensityOptions) -> int:
     certificate = certificate_of(model)
     if how.save is not None:
         model.save(how.save)
-    console = Console()
     if how.as_json:
         print(as_json(model, certificate))
     else:
-        print_title(console, source, f"{len(scores):,} rows")
-        print_lines(console, described(model, certificate))
+        print_title(source, f"{len(scores):,} rows")
+        print_lines(described(model, certificate))
     if how.score is not None:
-        write_scores(source, how.score, data, scores)
+        write_text(how.score, lines_of_csv(scored(source, data, scores)))
     if not how.as_json:
-        written_to = {"scores": how.score, "density": how.save}
-        print_lines(console, [f"{what}: {path}" for what, path in written_to.items() if path is not None])
+        print_lines(written(scores=how.score, density=how.save))
     return status_of(certificate)
 
 
@@ -172,15 +169,8 @@ def table(source: str, names: list[str]) -> dict[str, Any]:
     return {name: rows.X[:, rows.names.index(name)] for name in names}
 
 
-def write_scores(source: str, out: str, data: dict[str, Any], scores: np.ndarray) -> None:
-    """Write the unchanged rows of a CSV file, or the columns that were read, with their log densities."""
-    from ..storage.container import write_text
-
-    write_text(out, lines_of_csv(scored(source, data, scores)))
-
-
 def scored(source: str, data: dict[str, Any], scores: np.ndarray) -> Iterator[Iterable[Any]]:
-    """The records of the table with their log densities, the names of the columns first."""
+    """The unchanged rows of a CSV file, or the columns that were read, with their log densities; first the names."""
     import numpy as np
 
     if Path(source).suffix == ".csv":
@@ -241,22 +231,21 @@ def duel(how: DuelOptions) -> None:
         first, second = duel(X, y, family, how.eta)
     except RowError as error:
         raise ValueError(f"{place(int(order[error.row]))}{error.message}") from None
-    console = Console()
-    print_title(console, source, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
+    print_title(source, f"{X.shape[0]:,} rows × {X.shape[1]:,} features")
     parts = f"{'log loss':>14}{'mistakes':>10}"
     head = [
         f"  generative: Bayes' rule, {family} densities; discriminative: logistic regression, η = {how.eta:g}/√t",
         f"{'':>10}  {'generative':>24}  {'discriminative':>24}  {'leads':>14}  {'leads':<14}",
     ]
-    print_lines(console, head)
-    print_lines(console, [f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}"], "bold")
+    print_lines(head)
+    print_lines([f"{'rows':>10}  {parts}  {parts}  {'by log loss':>14}  {'by mistakes':<14}"], "bold")
     for t in stations(len(X)):
         cells = [f"{curve.mean(t):>14.4f}{curve.errors(t):>10,}" for curve in (first, second)]
         by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
-        print_lines(console, [f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}"])
+        print_lines([f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}"])
     if chart is not None:
         charts.save(charts.styled(picture(first, second, source, family)), chart)
-        print_lines(console, [f"chart: {chart}"])
+        print_lines(written(chart=chart))
 
 
 def leads(first: float, second: float) -> str:

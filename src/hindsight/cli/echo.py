@@ -6,12 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
 from ..errors import OptionError
 from ..training.options import option
 from .application import verb
-from .text import check_chart, print_lines, print_title, status_of
+from .text import check_chart, print_lines, print_title, status_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,13 +71,11 @@ def echo(how: EchoOptions) -> int:
         more["certificate"] = None if certificate is None else certificate.to_dict()
         print(json.dumps(found.to_dict() | more, ensure_ascii=False))
     else:
-        console = Console()
-        print_title(console, how.mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
-        print_lines(console, [*lines(found), *saturated(over), f"  clean: {how.out}"])
-        if how.chart is not None:
-            print_lines(console, [f"  chart: {how.chart}"])
+        print_title(how.mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
+        files = (f"  {line}" for line in written(clean=how.out, chart=how.chart))
+        print_lines([*lines(found), *saturated(over), *files])
         if certificate is not None:
-            print_lines(console, ["", *certificate.lines()])
+            print_lines(["", *certificate.lines()])
     return status_of(certificate)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-
-from rich.console import Console
 
 from ..errors import OptionError
 from ..training.options import option
 from .application import verb
 from .models import MODEL
-from .text import check_chart, print_lines, print_title
+from .text import check_chart, print_json, print_lines, print_title, written
 
 if TYPE_CHECKING:
     from ..training.figures import Evaluation
@@ -62,14 +59,11 @@ def evaluate(how: EvaluateOptions) -> None:
         raise OptionError("unweighted", "and --weight: take one of the two")
     found = _evaluate(how) if how.cluster is None and how.workers is None else _on_cluster(how)
     if how.as_json:
-        print(json.dumps({"model": how.model, "data": how.data, **found.to_dict()}, indent=2, ensure_ascii=False))
+        print_json({"model": how.model, "data": how.data, **found.to_dict()})
         return
-    console = Console()
     weighed = "" if found.weight == found.rows else f", weight {found.weight:,.6g}"
-    print_title(console, how.data, f"{found.rows:,} rows{weighed}")
-    print_lines(console, found.lines())
-    if how.chart is not None:
-        print_lines(console, [f"chart: {how.chart}"])
+    print_title(how.data, f"{found.rows:,} rows{weighed}")
+    print_lines([*found.lines(), *written(chart=how.chart)])
 
 
 def _evaluate(how: EvaluateOptions) -> Evaluation:

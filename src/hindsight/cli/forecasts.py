@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Sequence
 from contextlib import contextmanager
@@ -11,20 +10,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table as Grid
-
 from ..errors import OptionError
 from ..training.options import option, pair_of_numbers, split
 from .application import verb
-from .text import as_is, check_chart, place_in_file, print_lines, print_title
+from .text import check_chart, place_in_file, print_json, print_lines, print_table, print_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
 
-    from ..forecast import Band, CalibrationTest, Comparison, Interval, Reliability, Score, Scores
+    from ..forecast import Band, CalibrationTest, Comparison, Interval, Pair, Reliability, Score, Scores
 
 FIXED = {"ranges": "Hoeffding", "bernstein": "empirical Bernstein", "mixture": "mixture"}
 ANYTIME = {**FIXED, "ranges": "normal mixture"}
@@ -153,7 +149,7 @@ def compare(how: CompareOptions) -> None:
     if how.chart is not None:
         charts.save(picture(found, y, given, c, score), how.chart)
     if how.as_json:
-        print(json.dumps({"file": how.source, **found.to_dict()}, indent=2, ensure_ascii=False))
+        print_json({"file": how.source, **found.to_dict()})
         return
     show(how.source, f"{how.settings()}, α = {how.alpha:g}", found)
 
@@ -197,7 +193,7 @@ def calibrate(how: CalibrateOptions) -> None:
             | {"test": None if tests is None else tests[name].to_dict()}
             for name in given
         }
-        print(json.dumps({"file": how.source, "forecasts": found}, indent=2, ensure_ascii=False))
+        print_json({"file": how.source, "forecasts": found})
         return
     show_calibration(how.source, settings, each, tests, score.classes is not None)
 
@@ -241,36 +237,26 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
 
 def show(source: str, settings: str, found: Comparison) -> None:
     """Print the tables, the verdicts and their assumptions."""
-    console = Console()
-    print_title(console, source, f"{found.rounds:,} rounds")
+    print_title(source, f"{found.rounds:,} rounds")
     kinds = ANYTIME if found.anytime else FIXED
     when = f"at every time, tuned for {found.horizon:,g} rounds" if found.anytime else "at this number of rounds"
-    print_lines(console, [f"  {settings}", f"  verdict by the interval '{kinds[found.by]}', {when}", ""])
-    grid = figures("forecaster", "mean loss", *([] if found.best is None else ["e against being best"]))
-    if found.best is not None:
-        grid.add_column("may be best")
-    for name, mean in found.means.items():
-        grid.add_row(as_is(name), f"{mean:.6g}", *standing(found, name))
-    console.print(grid)
-    console.print()
-    grid = figures("difference of", "mean losses", *kinds.values(), *([] if found.anytime else ["at every time"]))
-    for pair in found.pairs:
-        mine = pair.anytime if found.anytime else pair.fixed
-        each = [getattr(mine, kind, None) for kind in kinds]
-        if not found.anytime:
-            each.append(getattr(pair.anytime, found.by, None))
-        widths = [half_width(pair.difference, interval) for interval in each]
-        grid.add_row(as_is(f"{pair.first} − {pair.second}"), f"{pair.difference:.6g}", *widths)
-    console.print(grid)
-    print_lines(console, ["", *found.lines()])
+    print_lines([f"  {settings}", f"  verdict by the interval '{kinds[found.by]}', {when}", ""])
+    columns = ["forecaster", "mean loss", *([] if found.best is None else ["e against being best", "may be best"])]
+    means = [(name, f"{mean:.6g}", *standing(found, name)) for name, mean in found.means.items()]
+    print_table(columns, means, left=["may be best"])
+    print()
+    columns = ["difference of", "mean losses", *kinds.values(), *([] if found.anytime else ["at every time"])]
+    print_table(columns, ([f"{p.first} − {p.second}", f"{p.difference:.6g}", *widths(found, p)] for p in found.pairs))
+    print_lines(["", *found.lines()])
 
 
-def figures(first: str, *columns: str) -> Grid:
-    """An empty table of figures with a first column of names."""
-    grid = Grid(first, box=None)
-    for column in columns:
-        grid.add_column(column, justify="right")
-    return grid
+def widths(found: Comparison, pair: Pair) -> list[str]:
+    """The half-widths of the intervals of a pair, one of each kind, and that valid at every time."""
+    mine = pair.anytime if found.anytime else pair.fixed
+    each = [getattr(mine, kind, None) for kind in FIXED]
+    if not found.anytime:
+        each.append(getattr(pair.anytime, found.by, None))
+    return [half_width(pair.difference, interval) for interval in each]
 
 
 def standing(found: Comparison, name: str) -> list[str]:
@@ -311,15 +297,14 @@ def show_calibration(
     """Print the decompositions, and the evidence against calibration below them."""
     from ..forecast.scores import waiting_words
 
-    console, first = Console(), next(iter(each.values()))
+    first = next(iter(each.values()))
     mean = "" if classes else f", {first.centre} {first.mean:.6g}"
-    print_title(console, source, f"{first.rounds:,} rounds{mean}")
-    print_lines(console, [f"  {settings}", ""])
-    grid = figures("forecast", "mean loss", "= MCB", "− DSC", "+ UNC", "levels")
-    for name, one in each.items():
-        parts = (one.score, one.miscalibration, one.discrimination, one.uncertainty)
-        grid.add_row(as_is(name), *(f"{part:.6g}" for part in parts), f"{one.pools.value.size:,}")
-    console.print(grid)
+    print_title(source, f"{first.rounds:,} rounds{mean}")
+    print_lines([f"  {settings}", ""])
+    columns = ("forecast", "mean loss", "= MCB", "− DSC", "+ UNC", "levels")
+    names = ("score", "miscalibration", "discrimination", "uncertainty")
+    parts = {name: [f"{getattr(one, part):.6g}" for part in names] for name, one in each.items()}
+    print_table(columns, ([name, *parts[name], f"{one.pools.value.size:,}"] for name, one in each.items()))
     quantiles = first.loss == "pinball"
     lines = [line.replace("the mean outcome", "the outcomes' quantile") for line in PARTS] if quantiles else [*PARTS]
     if classes:
@@ -331,7 +316,7 @@ def show_calibration(
     else:
         lines += ["", *(f"{name}: {test.words}" for name, test in tests.items())]
         lines += next(iter(tests.values())).lines()[1:]
-    print_lines(console, ["", *lines])
+    print_lines(["", *lines])
 
 
 # ---------------------------------------------------------------- reading

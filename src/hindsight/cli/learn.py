@@ -8,13 +8,12 @@ import typer
 
 from ..training.options import BATCH_LEARNERS, ClusterOptions, LearnerOptions, ResultOptions, RowOptions
 from .application import verb
-from .text import as_is
+from .text import as_is, new_console
 
 
 @verb()
 def learners() -> None:
     """List the learners: one update rule, θ ← θ − η · slope · x, in different geometries."""
-    from rich.console import Console
     from rich.table import Table as Grid
 
     from ..online.learners import LEARNERS
@@ -25,7 +24,7 @@ def learners() -> None:
     for row in LEARNERS.values():
         cells = row.name, row.task, row.geometry, pretty(row.slope), pretty(row.when), row.source
         grid.add_row(*map(as_is, cells))
-    Console().print(grid)
+    new_console().print(grid)
 
 
 def pretty(formula: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ..training.options import RowOptions
 from .application import Some, verb
@@ -29,7 +28,7 @@ def look(
 
     rows = RowOptions(**given)
     source = open_source(rows.data, rows.target, scan=scan, **rows.reading())
-    print_lines(Console(), lines(rows.data, source, rows.target))
+    print_lines(lines(rows.data, source, rows.target))
 
 
 def lines(data: str, source: Any, target: str | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from ..formatting import percent
 from ..kernels.side_by_side import observers
 from ..online.panel import shares_of
 from ..signals import heeded
-from .text import print_lines
+from .text import new_console, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,12 +85,11 @@ class Progress:
             self.next *= self.factor
 
     def _bar(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
         size = BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TransferSpeedColumn(), TimeRemainingColumn()
         columns = *size, TextColumn("{task.description}")
-        self.bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self.bar = Progress(*columns, console=new_console(error=True), transient=True)
         self.task = self.bar.add_task("", total=None)
         self.bar.start()
 
@@ -138,7 +137,7 @@ class Progress:
 
     def _print(self, line: str) -> None:
         if self.bar is not None:
-            print_lines(self.bar.console, [line])
+            print_lines([line], console=self.bar.console)
         else:
             print(line, file=sys.stderr, flush=True)
 
@@ -204,11 +203,10 @@ def search_bar(wanted: bool = True) -> Iterator[Callable[[str, float], None] | N
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[gap]}"), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = Progress(*columns, console=new_console(error=True), transient=True)
     task: Any = bar.add_task("certifying", total=1.0, gap="")
 
     def notify(what: str, gap: float) -> None:

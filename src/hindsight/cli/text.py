@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
     from rich.text import Text
@@ -46,20 +47,50 @@ def lines_of_csv(records: Iterable[Iterable[Any]]) -> Iterator[str]:
         yield as_csv(block)
 
 
-def print_lines(console: Console, lines: Iterable[str], style: str = "") -> None:
-    """Print lines without markup or wrapping."""
+def print_lines(lines: Iterable[str], style: str = "", console: Console | None = None) -> None:
+    """Print lines without markup or wrapping, to standard output unless another console is given."""
+    console = console or new_console()
     for line in lines:
         console.print(as_is(line, style), soft_wrap=True)
 
 
-def print_title(console: Console, name: str, rest: str) -> None:
+def print_title(name: str, rest: str) -> None:
     """Print the name of a file and a short description of its content."""
-    console.print(as_is(name, "bold").append(f"  {rest}", "not bold"), soft_wrap=True)
+    new_console().print(as_is(name, "bold").append(f"  {rest}", "not bold"), soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[str] = ()) -> None:
+    """Print a table with the first column, and those in `left`, aligned to the left, and the others to the right."""
+    from rich.table import Table
+
+    table = Table(columns[0], box=None)
+    for column in columns[1:]:
+        table.add_column(column, justify="left" if column in left else "right")
+    for first, *cells in rows:
+        table.add_row(as_is(first), *cells)
+    new_console().print(table)
+
+
+def print_json(values: Mapping[str, Any]) -> None:
+    """Print values as JSON for people."""
+    print(json.dumps(values, indent=2, ensure_ascii=False))
+
+
+def new_console(error: bool = False) -> Console:
+    """Where lines are printed: standard output, or standard error."""
+    from rich.console import Console
+
+    return Console(stderr=error)
 
 
 def print_error_line(line: str) -> None:
     """Print a line that is not a result, to standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def written(**paths: str | None) -> list[str]:
+    """A description of the files that were written."""
+    return [f"{what}: {path}" for what, path in paths.items() if path is not None]
 
 
 def check_chart(chart: str | None, *inputs: Any) -> None:
