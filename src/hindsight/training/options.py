@@ -6,12 +6,17 @@ keywords, and services use some of them. This module imports nothing that is slo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple
 
 from ..errors import OptionError
 
+# The options of rows that `hindsight.open_source` takes too, in the order in which they are saved.
+OF_READING = (
+    *("weight", "features", "ignore", "categorical", "missing", "format", "header", "hash_bits", "rejects", "strict"),
+    *("types", "separator", "encoding", "decimal", "cross", "na"),
+)
 BATCH_LEARNERS = ("isotron",)  # learners that read all rows before the first step
 
 
@@ -170,25 +175,16 @@ class RowOptions:
 
     def reading(self, rejects: bool = False) -> dict[str, Any]:
         """The parameters of `hindsight.open_source`."""
-        auto = self.categorical == "auto"
-        return {
-            "weight": self.weight,
-            "features": None if self.features is None else list(self.features),
-            "ignore": list(self.ignore),
-            "categorical": "auto" if auto else list(self.categorical),
-            "missing": self.missing or ("error" if self.strict else "indicator"),
-            "format": self.format,
-            "header": True if self.strict and self.header is None else self.header,
-            "hash_bits": self.hash_bits,
-            "rejects": rejects,
-            "strict": self.strict,
-            "types": dict(self.types or {}),
-            "separator": self.separator,
-            "encoding": self.encoding,
-            "decimal": self.decimal,
-            "cross": [list(pair) for pair in self.cross],
-            "na": list(self.na),
-        }
+        given = {name: as_lists(getattr(self, name, rejects)) for name in OF_READING}
+        given["missing"] = self.missing or ("error" if self.strict else "indicator")
+        given["types"] = dict(self.types or {})
+        return given | ({"header": True} if self.strict and self.header is None else {})
+
+
+def as_lists(value: Any) -> Any:
+    """A value of an option, in which sequences are lists."""
+    plain = isinstance(value, (str, Mapping)) or not isinstance(value, Iterable)
+    return value if plain else [as_lists(each) for each in value]
 
 
 @dataclass(frozen=True)

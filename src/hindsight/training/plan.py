@@ -26,7 +26,7 @@ from ..sources import Chunk, SampleSource, Source, file_format, found_format, op
 from ..sources.streams import standard_input
 from ..storage.fields import check_types
 from ..storage.registry import want
-from .options import BATCH_LEARNERS, LearnerOptions, RowOptions, split
+from .options import BATCH_LEARNERS, LearnerOptions, RowOptions, as_lists, split
 from .prepare import alike, check_reading, labelled, limited, sampled, targets_of
 
 if TYPE_CHECKING:
@@ -153,12 +153,8 @@ class Plan:
     def settings(self) -> dict[str, Any]:
         """Every field that affects the result, as plain values; the interval only if one was asked for."""
         apart = ("digest",) if self.interval is not None else ("digest", "interval")
-        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in apart} | {"data": self.where}
-        out = {
-            k: [list(e) if isinstance(e, tuple) else e for e in v] if isinstance(v, tuple) else v
-            for k, v in out.items()
-        }
-        return copy.deepcopy(out)
+        given = vars(self) | {"data": self.where}
+        return copy.deepcopy({f.name: as_lists(given[f.name]) for f in fields(self) if f.name not in apart})
 
     @property
     def where(self) -> Any:
@@ -352,23 +348,16 @@ def choose_loss(plan: Plan) -> tuple[Plan, list[str], Opened | None]:
     Targets that are text or have two values are labels and get the log loss; other targets get the square loss. The
     source was opened to inspect the targets; its rows can still be learnt, and it accepts labels too.
     """
-    unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
-    opened: Opened | None = None
-    if not unsaid:
+    if not any(itertools.starmap(leaves_loss, plan.learners)):
         return plan, [], None
-    if plan.labels is not None:
-        loss, why = "logistic", "labels were given"
-    else:
+    loss, why, opened = "logistic", "labels were given", None
+    if plan.labels is None:
         found, opened = first_targets(plan)
         numbers = found.dtype.kind == "f" or all(not math.isnan(label_number(str(v))) for v in found[:1000])
-        what = "text" if not numbers else "two values" if found.size == 2 else "numbers"
-        loss = "square" if numbers and found.size != 2 else "logistic"
-        why = f"the targets are {what}"
-        if loss == "square" and found.dtype.kind != "f":
-            opened = None  # whose targets are text
-    chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
-    plan = replace(plan, learners=chosen)
-    return plan, [f"loss {loss}: {why} (--loss says otherwise)"], opened
+        why = f"the targets are {'text' if not numbers else 'two values' if found.size == 2 else 'numbers'}"
+        if numbers and found.size != 2:
+            loss, opened = "square", opened if found.dtype.kind == "f" else None  # whose targets are text
+    return with_loss(plan, loss), [f"loss {loss}: {why} (--loss says otherwise)"], opened
 
 
 def leaves_loss(name: str, options: dict[str, Any]) -> bool:
@@ -378,9 +367,9 @@ def leaves_loss(name: str, options: dict[str, Any]) -> bool:
     return given == "auto" or ("loss" not in options and given == "square")
 
 
-def as_numbers(plan: Plan) -> Plan:
-    """The plan with the square loss for each learner whose loss depends on the targets."""
-    learners = ((n, o | {"loss": "square"} if leaves_loss(n, o) else o) for n, o in plan.learners)
+def with_loss(plan: Plan, loss: str) -> Plan:
+    """The plan with this loss for each learner whose loss depends on the targets."""
+    learners = ((n, o | {"loss": loss} if leaves_loss(n, o) else o) for n, o in plan.learners)
     return replace(plan, learners=tuple(learners))
 
 

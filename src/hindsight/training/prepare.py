@@ -23,7 +23,7 @@ from ..rows.scaling import check_scale, scaled
 from ..sources import SampleSource, SourceError, file_format, found_format, label_text, load_sample, open_source
 from ..storage.fields import Count, annotations_of, check_types, check_value, conforms
 from ..storage.registry import want
-from .options import RowOptions
+from .options import OF_READING, RowOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -237,13 +237,10 @@ def read_all(plan: Plan) -> AllRows:
 
 # ---------------------------------------------------------------- for a saved model
 
-# The options of reading that hold for other files too, of which `features` are then the columns that were read; the
-# others; and those that results do not depend on: a file does not choose them.
-READING = (
-    *("features", "ignore", "header", "separator", "strict", "types", "encoding", "decimal", "na", "cross"),
-    *("categorical", "missing", "zero_based", "hash_bits"),
-)
+# The options of reading that belong to one file; those that hold for other files too, of which `features` are then the
+# columns that were read; and those that results do not depend on: a file does not choose them.
 OWN_READING = ("weight", "format", "labels", "rejects")
+READING = ("zero_based", *(name for name in OF_READING if name not in OWN_READING))
 PACE = ("chunk", "ahead", "digest")
 
 

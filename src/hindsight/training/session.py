@@ -26,7 +26,7 @@ from ..sources import Reject, SourceError
 from .comparing import LearnerScores
 from .options import ResultOptions
 from .outputs import Outputs, check_files, newest_checkpoint
-from .plan import as_numbers, choose_loss, describe_learner, short_names
+from .plan import choose_loss, describe_learner, short_names, with_loss
 from .prepare import labelled, limited, number, targets_of
 from .recording import ColumnSpread, Recording
 from .state import TrainingState, same_plain, start, state_after
@@ -106,8 +106,8 @@ class Session:
         self.checkpoint = newest_checkpoint(self.results)
         if self.checkpoint is not None or model is not None:
             self.opened = None
-        if self.checkpoint is not None and self._began_as(as_numbers(plan)):
-            self.plan, self.opened = as_numbers(plan), None
+        if self.checkpoint is not None and self._began_as(with_loss(plan, "square")):
+            self.plan = with_loss(plan, "square")
         self.stopped, self.seconds = False, 0.0
 
     @property
@@ -175,7 +175,7 @@ class Session:
                     raise
                 if self.plan != self.asked and number(error.label):
                     self.notify(f"{error}: starting again with targets that are numbers (--loss logistic: labels)")
-                    self.plan = as_numbers(self.asked)
+                    self.plan = with_loss(self.asked, "square")
                 else:
                     self.notify(f"{error}: starting again with all labels")
                     all_labels = True
