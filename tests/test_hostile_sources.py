@@ -23,7 +23,7 @@ from hindsight.rows.data import Data
 from hindsight.sources import SourceError, open_source, read_columns
 from hindsight.sources.sparse import max_columns
 from hindsight.training.plan import Plan, choose_learners
-from hindsight.training.session import learn
+from hindsight.training.session import learn_chunks
 from hindsight.training.state import TrainingState, start
 
 
@@ -240,12 +240,12 @@ def test_labels_that_differ_are_classes_of_their_own(tmp_path):
     path = write(tmp_path / "t.csv", "x,y\n" + "".join(f"{k},{y}\n" for k in range(40) for y in ("10", "1_0", "2")))
     state = start(Plan(path, "y", choose_learners(["perceptron"]), {"chunk": 16}), all_labels=True)
     assert state.labels == ["2", "10", "1_0"]
-    for _ in learn(state):
+    for _ in learn_chunks(state):
         pass
     assert state.constant.tolist() == [40.0, 40.0, 40.0]
     path = write(tmp_path / "t.csv", "x,y\n" + "1,9007199254740992\n" * 9 + "1,9007199254740993\n" * 8)
     state = start(Plan(path, "y", choose_learners(["perceptron"]), {"chunk": 16}), all_labels=True)
-    for _ in learn(state):
+    for _ in learn_chunks(state):
         pass
     assert state.labels == ["9007199254740992", "9007199254740993"] and state.constant.tolist() == [9.0, 8.0]
 
@@ -590,7 +590,7 @@ def train(path, learner, change=None, **options):
     state = start(plan, all_labels=options.get("passes", 1) == 1)
     if change is not None and plan.passes == 1:
         put(path, change)
-    for _ in learn(state):
+    for _ in learn_chunks(state):
         if change is not None and state.passes_done == 1:  # the file is open: the next pass reads the new one
             put(path, change)
             change = None
@@ -621,19 +621,19 @@ def test_rows_that_change_between_passes_are_noticed_after_a_resume(tmp_path):
         for change in (None, CHANGED["value"]):
             write(tmp_path / "t.csv", BODY)
             state = start(plan)
-            for _ in learn(state):
+            for _ in learn_chunks(state):
                 if state.rows_done >= stop:
                     break
             kept = json.loads(json.dumps({k: state.to_checkpoint()[k] for k in ("checksum", "earlier")}))
             again = TrainingState.resumed(plan, state.to_checkpoint() | kept)
             if change is None:
-                for _ in learn(again):
+                for _ in learn_chunks(again):
                     pass
                 assert again.rows_done == 800
             elif stop == 450:  # the row that changes is still to come
                 write(tmp_path / "t.csv", change)
                 with pytest.raises(SourceError, match="has changed since the pass before"):
-                    list(learn(again))
+                    list(learn_chunks(again))
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])

@@ -14,7 +14,7 @@ from hindsight.errors import NewLabelError
 from hindsight.rows.scaling import Measure, norms, scaled
 from hindsight.training.options import ResultOptions
 from hindsight.training.plan import Plan
-from hindsight.training.session import Session, learn
+from hindsight.training.session import Session, learn_chunks
 from hindsight.training.state import TrainingState, start
 
 LEARNERS = (("widrow-hoff", {"eta": 0.05}), ("eg", {"eta": 0.05, "radius": 3.0}))
@@ -39,7 +39,7 @@ def csv(path, X, y, extra=None):
 
 
 def finish(state, next_stop=lambda _: None):
-    chunks = list(learn(state, next_stop))
+    chunks = list(learn_chunks(state, next_stop))
     margins = np.concatenate([p.margins for p in chunks] or [np.zeros((0, sum(map(len, state.runs))))])
     return state, margins
 
@@ -189,7 +189,7 @@ def test_a_run_resumed_anywhere_gives_the_same_bits(tmp_path, table, sparse, sca
     stops = 0
     for stop in itertools.count():
         state, seen, ended = start(plan), [], True
-        for k, chunk in enumerate(learn(state)):
+        for k, chunk in enumerate(learn_chunks(state)):
             seen.append(chunk.margins)
             if k == stop and chunk.complete:
                 checkpoint.write(tmp_path / f"{stop}", state.to_checkpoint())
@@ -209,7 +209,7 @@ def test_other_settings_and_a_changed_prefix_are_refused(tmp_path, table):
     path = csv(tmp_path / "a.csv", *table)
     plan = Plan(path, "y", LEARNERS, {"chunk": 900}, digest=True)
     state = start(plan)
-    for _, _ in zip(range(3), learn(state), strict=False):
+    for _, _ in zip(range(3), learn_chunks(state), strict=False):
         pass
     checkpoint = state.to_checkpoint()
     with pytest.raises(ValueError, match="limit was None when the checkpoint was written and is 5 now"):

@@ -57,8 +57,8 @@ if TYPE_CHECKING:  # for type checkers, which do not read the table below
     from .storage.model import load as load
     from .training.evaluation import evaluate as evaluate
     from .training.figures import Evaluation as Evaluation
-    from .training.learning import learn as learn
     from .training.model import Model as Model
+    from .training.session import learn as learn
 
 __version__ = "0.2.0"
 
@@ -96,8 +96,8 @@ _PUBLIC = {  # public names by module
     "serve.client": ["Client"],
     "training.evaluation": ["evaluate"],
     "training.figures": ["Evaluation"],
-    "training.learning": ["learn"],
     "training.model": ["Model"],
+    "training.session": ["learn"],
 }
 _PACKAGES = ("cluster", "density", "echo", "forecast")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -11,11 +11,10 @@ if TYPE_CHECKING:
 VERBS = {  # by module
     "densities": ["density", "duel"],
     "echo": ["echo"],
-    "evaluate": ["evaluate"],
     "forecasts": ["compare", "calibrate"],
     "learn": ["learn", "learners"],
     "look": ["look"],
-    "models": ["predict", "certify", "inspect", "export"],
+    "models": ["predict", "evaluate", "certify", "inspect", "export"],
     "serve": ["serve", "tail", "rows", "rewind"],
 }
 

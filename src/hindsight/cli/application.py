@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import inspect
+import os
+import sys
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
@@ -19,6 +24,7 @@ from .text import as_options, new_console, print_lines
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
+VARIABLE = "HINDSIGHT_EXTEND"
 STATUSES = (
     "Exit status: 0 done; 1 a bound is BROKEN; 2 bad input, or a file that cannot be read or written; 70 a bug of "
     "hindsight, with a traceback; 128 + n ended by signal n: 130 interrupted, 143 terminated, 141 the reader of a pipe "
@@ -65,8 +71,6 @@ def _main(
         ),
     ] = None,
 ) -> None:
-    from .extend import load_extensions
-
     with one_line_errors():
         load_extensions(extend or [])
 
@@ -198,3 +202,45 @@ def options_of(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in given.items() if value is not None}
     read = {field.name: spelling(field).read for field in declared(kind)}
     return {name: value if (make := read[name]) is None else make(value) for name, value in found.items()}
+
+
+# ---------------------------------------------------------------- extensions
+
+
+def load_extensions(given: list[str]) -> None:
+    """Import the extensions named by the environment variable, then the given ones."""
+    known = [where for where in os.environ.get(VARIABLE, "").split(os.pathsep) if where]
+    for where in dict.fromkeys([*known, *given]):
+        try:
+            load_extension(where)
+        except Exception as error:  # whatever the user's code raises
+            message = " ".join(f"{error}".split())
+            kind = "" if type(error) is ValueError else f"{type(error).__name__}: "
+            raise ValueError(f"--extend {where}: cannot be imported: {kind}{message}") from None
+
+
+def load_extension(where: str) -> None:
+    """Import a Python file as a module named after its stem, or a module by its name; once per process."""
+    path = Path(where)
+    if not (path.suffix == ".py" or os.sep in where or path.exists()):
+        importlib.import_module(where)
+        return
+    if not path.is_file():
+        raise ValueError("Is a directory" if path.is_dir() else "No such file or directory")
+    name, path = path.stem, path.resolve()
+    if name in sys.modules:
+        known = getattr(sys.modules[name], "__file__", None)
+        if known is not None and Path(known).resolve() == path:
+            return
+    if name in sys.modules or name in sys.stdlib_module_names:
+        raise ValueError(f"there is another module {name!r}: rename the file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError("not a Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise

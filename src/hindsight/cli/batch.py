@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import OptionError
+from ..estimators.isotron import IsotronClassifier, IsotronRegressor
 from ..formatting import brief
 from ..training.evaluation import evaluate
-from ..training.learning import fit_isotron
 from ..training.outputs import check_files
 from ..training.plan import Plan
+from ..training.prepare import read_all
 from .text import print_error_line, status_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,11 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
     check_files(results, rows.data)
     eta, rounds = learner.one_eta(), learner.rounds or 100
     plan = Plan(rows.data, rows.target, (), rows.reading(), limit=rows.limit, sample=rows.sample, seed=rows.seed)
-    model, read = fit_isotron(plan, rounds, learner.lipschitz, eta, not results.quiet and sys.stderr.isatty())
+    read = read_all(plan)
     m, n = read.X.shape
+    kind = IsotronClassifier if read.y.dtype.kind == "U" else IsotronRegressor
+    model: Any = kind(learner.lipschitz, rounds, eta, verbose=not results.quiet and sys.stderr.isatty())
+    model.fit(read.X, read.y, read.weight)
     if not results.quiet:
         for line in table(rows, learner, model, rounds):
             print_error_line(line)

@@ -63,7 +63,7 @@ def general(model: Model) -> list[tuple[str, str]]:
 
 def while_learning(model: Model) -> str:
     """The quality of the progressive predictions; empty if it is not known."""
-    from ..training.comparing import scores_of_runs
+    from ..training.recording import scores_of_runs
     from ..training.state import check_progress
 
     known = check_progress(model) if model.progress else {}

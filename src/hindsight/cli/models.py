@@ -1,4 +1,4 @@
-"""`hindsight predict`, `certify`, `inspect` and `export`: the subcommands for model files."""
+"""`hindsight predict`, `evaluate`, `certify`, `inspect` and `export`: the subcommands for model files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import OptionError
 from ..training.options import option, split
 from .application import verb
-from .text import print_error_line, status_of
+from .text import check_chart, print_error_line, print_json, print_lines, print_title, status_of, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..training.figures import Evaluation
+
+DIAGRAMS = 12  # labels that a chart shows, those with the most rows
 MODEL = "A file that --save or `model.save` wrote."
 ModelPath = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)]
 Output = Annotated[str | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to stdout.")]
@@ -49,7 +53,6 @@ def predict(how: PredictOptions) -> None:
     needs and the file lacks is an error. An output FILE is written completely or not at all. `hindsight evaluate` has
     more than the score.
     """
-    from ..errors import OptionError
     from ..training.evaluation import brief_score
     from ..training.model import has_probabilities, open_model
     from ..training.outputs import check_destination, check_outputs
@@ -74,6 +77,96 @@ def predict(how: PredictOptions) -> None:
         sys.stdout.flush()
         for line in brief_score(known, how.data, how.form):
             print_error_line(line)
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """Which model is scored on which rows, and how."""
+
+    model: str = option(MODEL, argument=True, metavar="MODEL")
+    data: str = option("Rows with targets, in any form that `learn` reads; - is stdin.", argument=True, metavar="FILE")
+    target: str | None = option("The column with the targets (the one learnt, if not given).", metavar="COLUMN")
+    weight: str | None = option(
+        "The column with the importance of each row (as learnt, if not given).", metavar="COLUMN"
+    )
+    unweighted: bool = option("Count every row as 1.", "--unweighted", default=False)
+    by: str | None = option("Score the rows of each value of this column too, the 50 largest.", metavar="COLUMN")
+    chart: str | None = option("Draw the calibration: a path that ends in .png, .svg or .html.", metavar="PICTURE")
+    light: bool = option(
+        "Take the same memory for any number of rows (otherwise some 160 bytes each, and 8 per class): "
+        "without AUC, the parts of the Brier score, the chart, and the best constant's MAE.", "--light", default=False,
+    )  # fmt: skip
+    form: str | None = option("The format of FILE, where its name does not tell.", "--format")
+    cluster: str | None = option("Score on a Dask cluster, as tcp://HOST:8786; --light.")
+    workers: int | None = option("Score in so many processes, by Dask; --light.", min=1)
+    as_json: bool = option("Print the result as JSON.", "--json", default=False)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns and the format in the form that `hindsight.evaluate` takes."""
+        return {"target": self.target, "weight": False if self.unweighted else self.weight, "format": self.form}
+
+
+@verb()
+def evaluate(how: EvaluateOptions) -> None:
+    """Score a saved model on rows that have targets.
+
+    Labels: accuracy, log loss, Brier score and its parts, AUC with an interval, confusion table, precision, recall and
+    F1 of each label. Numbers: R², MSE, RMSE, MAE. Each stands beside that of the best constant for these rows in
+    hindsight, and that of the model while it learnt, when each row was predicted before it was learnt. Rows are
+    prepared as they were for learning, and read once.
+    """
+    check_chart(how.chart, how.model, how.data)
+    if how.unweighted and how.weight is not None:
+        raise OptionError("unweighted", "and --weight: take one of the two")
+    found = _evaluate(how) if how.cluster is None and how.workers is None else _on_cluster(how)
+    if how.as_json:
+        print_json({"model": how.model, "data": how.data, **found.to_dict()})
+        return
+    weighed = "" if found.weight == found.rows else f", weight {found.weight:,.6g}"
+    print_title(how.data, f"{found.rows:,} rows{weighed}")
+    print_lines([*found.lines(), *written(chart=how.chart)])
+
+
+def _evaluate(how: EvaluateOptions) -> Evaluation:
+    from ..training.evaluation import evaluate
+    from ..training.model import has_probabilities, open_model
+
+    known = open_model(how.model)
+    if how.chart is not None:
+        if how.light:
+            raise OptionError("chart", "and --light: a chart needs what every row was given")
+        if known.labels is not None and not has_probabilities(known):
+            raise OptionError("chart", f"{known.learner.name} gives margins and no probabilities: nothing to calibrate")
+    found = evaluate(known, how.data, by=how.by, light=how.light, **how.columns)
+    if how.chart is not None:
+        from .. import charts
+
+        charts.save(picture(found), how.chart)
+    return found
+
+
+def _on_cluster(how: EvaluateOptions) -> Evaluation:
+    from ..cluster.scores import evaluate
+    from ..training.model import open_model
+    from .cluster import client_of
+
+    for name in ("by", "chart"):
+        if getattr(how, name) is not None:
+            raise OptionError(name, "is not an option on a cluster, which keeps nothing of single rows")
+    known = open_model(how.model)
+    with client_of(how.cluster, how.workers) as client:
+        return evaluate(known, how.data, client=client, **how.columns)
+
+
+def picture(found: Evaluation) -> Any:
+    """Reliability diagrams of the second of two labels, of each of several labels, or of the predicted numbers."""
+    from .. import charts
+
+    shown = sorted(found.calibration.items(), key=lambda item: -item[1].mean)[:DIAGRAMS]
+    each = dict(shown)
+    bands = [None if one.loss == "quadratic" else one.band() for one in each.values()]
+    return charts.diagrams(each, bands)
 
 
 @verb()

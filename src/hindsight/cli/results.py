@@ -71,8 +71,8 @@ def result(
     from dataclasses import asdict
 
     from ..formatting import _plain
-    from ..training.comparing import scores_of
     from ..training.plan import penalties_of
+    from ..training.recording import scores_of
 
     learners, titles = [], state.titles
     for k, (runs, loss) in enumerate(zip(state.runs, state.losses(), strict=True)):
@@ -138,7 +138,7 @@ def summary(
         yield from beside(state, certificates)
     yield from nonzero_lines(state)
     if what := state.order_warning():
-        from ..training.learning import IN_THIS_ORDER
+        from ..training.session import IN_THIS_ORDER
 
         yield f"warning: {what}: {IN_THIS_ORDER} --shuffle learns in a random order"
     for runs in state.runs:
@@ -156,7 +156,7 @@ def summary(
 def headline(state: TrainingState, certificates: list[list[Certificate]], details: bool) -> Iterator[str]:
     """The main result of one learner, and the verdict."""
     from ..certificates.wording import in_words
-    from ..training.comparing import losses_of, scores_of
+    from ..training.recording import losses_of, scores_of
 
     scores = scores_of(state, 0)
     if certificates:
@@ -212,8 +212,8 @@ def details_of(state: TrainingState) -> Iterator[str]:
 def side_by_side(state: TrainingState) -> Iterator[str]:
     """All learners in the same units, with the best constant."""
     from ..certificates.wording import shown_figure
-    from ..training.comparing import figures
     from ..training.plan import short_names
+    from ..training.recording import figures
 
     found = figures(state)
     names = [*short_names([runs[0].learner for runs in state.runs]), "the best constant"]

@@ -12,13 +12,12 @@ from ..charts.drawing import line_rows, thinned
 from ..charts.runs import per_row
 from ..errors import MismatchError
 from ..training.certify import certify_model, preparation_of
-from ..training.comparing import figures, scores_of
 from ..training.model import Model
 from ..training.outputs import check_destination, check_outputs
 from ..training.plan import Plan, short_names
 from ..training.prepare import target_column
-from ..training.recording import Recording
-from ..training.session import learn
+from ..training.recording import Recording, figures, scores_of
+from ..training.session import learn_chunks
 from ..training.state import TrainingState
 from .content import SHOWN, Report, add_online, rooted_pairs
 from .page import write_page
@@ -171,7 +170,7 @@ def report_model(model: Model, path: str, data: Any) -> None:
     sums = np.zeros(3 if model.labels is None else len(model.labels))
     state = TrainingState(made.plan, runs, model.labels, made.scale, made.source_state, [0], sums)
     recording = Recording.of(state)
-    for chunk in learn(state):
+    for chunk in learn_chunks(state):
         recording.add(chunk)
     lost = [run.facts.loss for run in runs[0]], [run.facts.loss for run in model.runs]
     if not np.allclose(*lost, rtol=1e-6):

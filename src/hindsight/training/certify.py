@@ -59,10 +59,10 @@ def certify_model(
     Examples
     --------
     >>> from hindsight.training.plan import choose_learners
-    >>> from hindsight.training.session import learn
+    >>> from hindsight.training.session import learn_chunks
     >>> from hindsight.training.state import start
     >>> state = start(Plan("sample:diabetes", None, choose_learners(["widrow-hoff"], [0.1])))
-    >>> for _ in learn(state):
+    >>> for _ in learn_chunks(state):
     ...     pass
     >>> certify_model(state.to_model(), "sample:diabetes").verdict.value
     'HOLDS'

@@ -7,37 +7,40 @@ in another order.
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import time
+import warnings
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DisprovedError, NewLabelError, OptionError, RowError
+from ..errors import AssumptionWarning, DisprovedError, NewLabelError, OptionError, RowError
 from ..online.run import play, play_rows
 from ..rows.labels import count_mistakes
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
 from ..sources import Reject, SourceError
-from .comparing import LearnerScores
-from .options import ResultOptions
+from .options import LearnerOptions, ResultOptions, RowOptions
 from .outputs import Outputs, check_files, newest_checkpoint
-from .plan import choose_loss, describe_learner, short_names, with_loss
+from .plan import Plan, choose_loss, describe_learner, short_names, with_loss
 from .prepare import labelled, limited, number, targets_of
-from .recording import ColumnSpread, Recording
+from .recording import ColumnSpread, LearnerScores, Recording
 from .state import TrainingState, same_plain, start, state_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from ..sources import Chunk, Source
     from .certify import Followed
     from .model import Model
-    from .plan import Plan
+
+
+IN_THIS_ORDER = "what was lost along the way says nothing about rows that come in another order;"
 
 
 # ---------------------------------------------------------------- one run with its files
@@ -213,7 +216,7 @@ class Session:
         with closing(Outputs(results, state, kept)) as outputs:
             yield state
             due = state.rows_done + results.every
-            for chunk in learn(state, next_stop, self.followed):
+            for chunk in learn_chunks(state, next_stop, self.followed):
                 outputs.add(chunk)
                 if self.scores is not None:
                     self.scores.add(chunk)
@@ -228,6 +231,109 @@ class Session:
                     if self.stopped:
                         break
             outputs.flush()
+
+
+# ---------------------------------------------------------------- the command as a function
+
+
+def learn(
+    data: Any,
+    target: str | None = None,
+    *,
+    certify: bool = False,
+    reading: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Model:
+    """Learn from rows in one pass, as the command ``hindsight learn`` does.
+
+    Parameters
+    ----------
+    data : object
+        A path or several, a data frame (with categories, text, dates and missing values), dicts, or a tuple of arrays
+        (rows, targets): anything that `hindsight.open_source` reads.
+    target : str or None, default None
+        The column to predict; None where targets come with the rows.
+    learner : str, default "auto"
+        A name that ``hindsight learners`` lists.
+    eta : float or None, default None
+        The rate; None is the learner's default.
+    weight, features, ignore, types, categorical, missing, na, cross
+        Roles and types of columns, as for `hindsight.open_source`.
+    format, header, separator, encoding, decimal, strict, hash_bits
+        How a file is read, as for `hindsight.open_source`.
+    labels : sequence of str or None, default None
+        The labels; None takes those found in the data.
+    intercept : bool, default True
+        Whether to append a constant 1 to every row.
+    passes : int, default 1
+        The number of passes over the rows.
+    scale : str, default "none"
+        How rows are scaled: "none", "row-unit", "global-unit", "max-abs", "standard".
+    limit, sample : default None
+        The maximum number of rows; the probability with which each row is taken.
+    shuffle : bool, default False
+        Whether to learn from the rows in a random order.
+    seed : int, default 0
+        Seed of `sample` and `shuffle`.
+    certify : bool, default False
+        Whether to certify the model, from sums of the run and, if needed, by reading the rows again.
+    reading : mapping or None, default None
+        Further parameters of `hindsight.open_source`, such as ``{"zero_based": True}``.
+    **options
+        Options of the learner: ``loss``, ``update``, ``geometry``, ...
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ValueError
+        If an option is unknown or a row cannot be learnt from.
+
+    Warns
+    -----
+    AssumptionWarning
+        If the targets come sorted or in blocks.
+
+    Examples
+    --------
+    >>> import hindsight
+    >>> rows = [{"sky": s, "rain": r} for s, r in [("grey", "yes"), ("blue", "no")] * 10]
+    >>> model = hindsight.learn(rows, "rain")
+    >>> model.predict([{"sky": "blue"}, {"sky": "grey"}]).tolist()
+    ['no', 'yes']
+    """
+    if target is not None and np.ndim(target) > 0:
+        raise ValueError("target is the name of a column: give rows and their targets as a pair, learn((X, y))")
+    plan = Plan.of_one_learner(options | {"data": data, "target": target})
+    session = Session(replace(plan, reading=plan.reading | dict(reading or {})), ResultOptions(certify=certify))
+    state = session.run()
+    if what := state.order_warning():
+        warnings.warn(f"{what}: {IN_THIS_ORDER} shuffle=True learns in a random order", AssumptionWarning, stacklevel=2)
+    certificate = None
+    if certify:
+        from ..certificates.certificate import combined
+        from .certify import certify_state
+
+        certificate = combined(certify_state(state, followed=session.followed)[0])
+    return state.to_model(certificate)
+
+
+def signature() -> inspect.Signature:
+    """The signature of `learn`, including the options that it shares with the command."""
+    own = list(inspect.signature(learn).parameters.values())
+    only = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(f.name, only, default=f.default, annotation=f.type)
+        for kind in (RowOptions, LearnerOptions)
+        for f in fields(kind)
+        if f.name not in ("data", "target", "rounds", "lipschitz", "more")
+    ]
+    return inspect.Signature([*own[:2], *shared, *own[2:]], return_annotation="Model")
+
+
+learn.__signature__ = signature()  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------- learning
@@ -270,7 +376,7 @@ class PlayedChunk:
     X: Any = None
 
 
-def learn(
+def learn_chunks(
     state: TrainingState,
     next_stop: Callable[[int], int | None] = lambda _: None,
     followed: Followed | None = None,
@@ -294,7 +400,7 @@ def learn(
     --------
     >>> from hindsight.training.plan import Plan, choose_learners
     >>> state = start(Plan("sample:diabetes", None, choose_learners(["widrow-hoff"], [0.1])))
-    >>> sum(len(chunk.y) for chunk in learn(state))
+    >>> sum(len(chunk.y) for chunk in learn_chunks(state))
     442
     >>> state.losses()[0] < 2 * state.best_constant()
     True

@@ -56,7 +56,7 @@ NOT_KEPT = {"plan", "label_type", "source", "pending"}  # what a checkpoint leav
 
 @dataclass
 class TrainingState:
-    """The progress of training. `start` makes a state, `hindsight.training.session.learn` advances it.
+    """The progress of training. `start` makes a state, `hindsight.training.session.learn_chunks` advances it.
 
     Attributes
     ----------
