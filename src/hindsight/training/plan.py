@@ -221,13 +221,13 @@ class Plan:
             form = found_format(path)
         return form
 
-    def chunks(self, source: Source, start: dict[str, Any] | None = None) -> Iterator[Chunk]:
-        """The chunks of the source with the selected rows, after the position `start`."""
+    def chunks(self, source: Source, start: dict[str, Any] | None = None, done: int = 0) -> Iterator[Chunk]:
+        """The chunks of the source with the selected rows, after the position `start` and `done` rows before it."""
         if not self.shuffle:
-            return self._taken(source, start)
+            return limited(source, self._taken(source, start), self.limit, done)
         from .shuffle import shuffled
 
-        return shuffled(lambda: self._taken(source, None), self.seed, start)
+        return limited(source, shuffled(lambda: self._taken(source, None), self.seed, start), self.limit, done)
 
     def _taken(self, source: Source, start: dict[str, Any] | None) -> Iterator[Chunk]:
         return source.chunks(start) if self.sample is None else sampled(source.chunks(start), self.sample, self.seed)
@@ -325,12 +325,10 @@ class Opened:
     ----------
     chunks : iterator of Chunk
         The selected rows, from the first on; in the order of the source if it can be read again.
-    width : int
-        The number of columns of the source before the first chunk.
     """
 
     def __init__(self, plan: Plan, source: Source) -> None:
-        self.source, self.width = source, source.width
+        self.source = source
         self.chunks = (replace(plan, shuffle=False) if source.reread else plan).chunks(source)
 
     def first(self) -> Chunk | None:
@@ -383,7 +381,7 @@ def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
         opened = Opened(peek, peek.open())
         try:
             chunk = opened.first()
-            found = different_targets([] if chunk is None else [targets_of(chunk)[: plan.limit]])
+            found = different_targets([] if chunk is None else [targets_of(chunk)])
             return (found, opened) if len(found) > 1 else (values_until_two(peek, opened.source), None)
         except DisprovedError:  # later rows contradict the inferred column types
             return values_until_two(peek, peek.open(look_at_all=True)), None
@@ -397,7 +395,7 @@ def first_targets(plan: Plan) -> tuple[np.ndarray, Opened | None]:
 def values_until_two(plan: Plan, source: Source) -> np.ndarray:
     """The distinct targets up to the chunk in which a second one appears."""
     found = different_targets([])
-    for chunk in limited(source, plan.chunks(source), plan.limit):
+    for chunk in plan.chunks(source):
         found = different_targets([found, targets_of(chunk)])
         if len(found) > 1:
             return found

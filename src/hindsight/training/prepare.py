@@ -120,7 +120,7 @@ class Preparation:
     def replay(self, runs: Sequence[Run]) -> Iterator[PreparedChunk]:
         """One pass over the rows as played by the runs of one learner."""
         source, width = self.open(), runs[0].features
-        for chunk in limited(source, self.plan.chunks(source), self.plan.limit):
+        for chunk in self.plan.chunks(source):
             if not len(chunk):
                 continue
             rows = self.prepare(chunk, [runs])
@@ -216,7 +216,7 @@ def read_all(plan: Plan) -> AllRows:
     ((5, 10), (5,))
     """
     source = plan.open()
-    chunks = [chunk for chunk in limited(source, plan.chunks(source), plan.limit) if len(chunk)]
+    chunks = [chunk for chunk in plan.chunks(source) if len(chunk)]
     if not chunks:
         raise SourceError(f"{plan.data}: there is no row to learn from")
     targets = alike([targets_of(chunk) for chunk in chunks])
@@ -488,17 +488,12 @@ def drawn(first: int, rows: int, part: float, seed: int) -> np.ndarray:
     return np.asarray(draws[skip:] < part)
 
 
-def limited(
-    source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0, known: int | None = None
-) -> Iterator[Chunk]:
-    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no more chunks are read.
-
-    `known` is the number of columns before them; None takes the source's current number.
-    """
+def limited(source: Source, chunks: Iterator[Chunk], limit: int | None, row: int = 0) -> Iterator[Chunk]:
+    """Chunks of a source up to `limit` rows in all, `row` of which were taken before; no more chunks are read."""
     if limit is None:
         yield from chunks
         return
-    known = source.width if known is None else known
+    known = source.width
     while row < limit:
         chunk = next(chunks, None)
         if chunk is None:

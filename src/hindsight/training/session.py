@@ -28,7 +28,7 @@ from ..sources import Reject, SourceError
 from .options import LearnerOptions, ResultOptions, RowOptions
 from .outputs import Outputs, check_files, newest_checkpoint
 from .plan import Plan, choose_loss, describe_learner, short_names, with_loss
-from .prepare import labelled, limited, number, targets_of
+from .prepare import labelled, number, targets_of
 from .recording import ColumnSpread, LearnerScores, Recording
 from .state import TrainingState, same_plain, start, state_after
 
@@ -407,13 +407,11 @@ def learn_chunks(
     """
     plan = state.plan
     while state.passes_done < plan.passes:
-        if state.pending is not None:
-            chunks, width, state.pending = state.pending.chunks, state.pending.width, None
-        else:
+        chunks, state.pending = state.pending, None
+        if chunks is None:
             state.source = state.preparation.open()
-            chunks, width = chunks_after(plan, state.source, state.position), state.source.width
-        assert state.source is not None
-        for chunk in limited(state.source, chunks, plan.limit, state.pass_rows, width):
+            chunks = chunks_after(plan, state.source, state.position, state.pass_rows)
+        for chunk in chunks:
             yield from play_chunk(
                 state, chunk, next_stop, play_rows, followed
             )  # an error ends the run, so nothing is undone
@@ -435,9 +433,9 @@ def learn_chunks(
             run.resize(max(1, len(state.names)))
 
 
-def chunks_after(plan: Plan, source: Source, position: dict[str, Any] | None) -> Iterator[Chunk]:
-    """The rows of a source after a position; a SourceError if the source has no such position."""
-    chunks = plan.chunks(source, position)
+def chunks_after(plan: Plan, source: Source, position: dict[str, Any] | None, done: int) -> Iterator[Chunk]:
+    """The rows of a source after a position and `done` rows; a SourceError if the source has no such position."""
+    chunks = plan.chunks(source, position, done)
     if position is None:
         yield from chunks
         return

@@ -26,18 +26,17 @@ from .prepare import (
     check_source_state,
     in_order,
     labels_in,
-    limited,
     targets_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ..certificates.certificate import Certificate, Certificates
     from ..certificates.coverage import CoverageCertificate
     from ..online.coverage import Coverage
     from ..online.learners import Learner
-    from ..sources import Source
+    from ..sources import Chunk, Source
     from .model import Model
 
 OrderSums = Annotated[Vector, lambda sums: sums.size == FIELDS, "the sums of the order"]
@@ -99,7 +98,7 @@ class TrainingState:
         The type of the labels when a model is continued; otherwise it is that of the rows.
     source : Source or None
         The source being read.
-    pending : Opened or None
+    pending : iterator of Chunk or None
         The chunks of that source, if none was learnt yet.
     """
 
@@ -122,7 +121,7 @@ class TrainingState:
     before: list[LearntPart] = field(default_factory=list)
     label_type: str | None = None
     source: Source | None = None
-    pending: Opened | None = None
+    pending: Iterator[Chunk] | None = None
 
     def to_checkpoint(self) -> dict[str, Any]:
         """The state as plain values, arrays and runs, from which `resumed` restores an equal one."""
@@ -392,7 +391,7 @@ def start(
     labels = None if plan.labels is None or not classify else in_order(set(plan.labels))
     if classify and labels is None and not all_labels:
         chunk = opened.first()
-        found = labels_in(targets_of(chunk)[: plan.limit]) if chunk is not None else set()
+        found = labels_in(targets_of(chunk)) if chunk is not None else set()
         if len(found) == 2 or not source.reread:
             labels = in_order(found)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
@@ -418,7 +417,7 @@ def start(
     state = TrainingState(plan, runs, labels, scale, source_state, [0] * len(runs), constant, earlier=earlier)
     state.source = source
     if not reasons and not (plan.shuffle and source.reread):
-        state.pending = opened
+        state.pending = opened.chunks
     return state
 
 
@@ -437,7 +436,7 @@ def survey(plan: Plan, source: Source) -> tuple[set[str], Measure, list[int]]:
     """Find the labels, the sizes of columns and rows, and the checksum of the rows in one pass."""
     labels: set[str] = set()
     measure, classify, checksum = Measure(), plan.classify(), RowChecksum()
-    for chunk in limited(source, plan.chunks(source), plan.limit):
+    for chunk in plan.chunks(source):
         checksum.add(chunk.X, None, chunk.weight)
         if classify:
             labels |= labels_in(targets_of(chunk))
