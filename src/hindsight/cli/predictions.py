@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import OptionError, RowError
+from ..errors import OptionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def tables(
 ) -> Iterator[Columns]:
     """The columns of each chunk: those to keep, the prediction, then margins or probabilities."""
     from ..sources.extra_columns import extra_columns
-    from ..training.prepare import open_for_model, rows_of_model
+    from ..training.prepare import margins_of, open_for_model, rows_of_model
 
     for name in names_of(model, margins, probabilities):
         if name in keep:
@@ -44,11 +44,7 @@ def tables(
     source = open_for_model(model, data, form, keep)
     beside = extra_columns(source, keep) if keep else None
     for X, chunk in rows_of_model(model, source):
-        kept = [] if beside is None else beside(chunk)
-        try:
-            z = model.margins(X)
-        except RowError as error:
-            raise ValueError(f"{chunk.place(error.row)}{error.message}") from None
+        kept, z = [] if beside is None else beside(chunk), margins_of(model, X, chunk)
         yield dict(zip(keep, kept, strict=True)) | columns_of(model, z, margins, probabilities)
 
 

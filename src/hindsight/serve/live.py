@@ -264,7 +264,7 @@ class LiveModel:
         piece.X, piece.first = dense_if_full(piece.X, state.features), state.rows_done
         rounds = state.runs[0][0].tally[0].rounds
         try:
-            played = next(iter(play_chunk(state, piece, lambda _: None, play_rows)))  # `learn` goes back
+            played = next(iter(play_chunk(state, piece)))  # `learn` goes back
         except NewLabelError as error:
             raise NewLabelError(f"{error}: begin anew with --labels", error.label) from None
         z, y = played.margins, piece.y

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import RowError, SourceError
+from ..errors import SourceError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, class_probabilities, encode_labels, numbers_of, targets_of_runs
 from ..sources.extra_columns import extra_columns, row_numbers
 from ..validation import check_weights, refuse_masked
 from .figures import ClassFigures, Decomposition, Evaluation, Figure, SliceFigures
 from .model import Model, has_probabilities, link_of
-from .prepare import format_of, has_feature_of, in_order_of, learnt_columns, open_for_model, rows_of_model, targets_of
+from .prepare import (
+    format_of,
+    has_feature_of,
+    in_order_of,
+    learnt_columns,
+    margins_of,
+    open_for_model,
+    rows_of_model,
+    targets_of,
+)
 from .tallies import BLOCK, CoverageTally, Kept, ScoredLabels, Slices, Tally
 
 if TYPE_CHECKING:
@@ -172,11 +181,7 @@ class ModelRows:
         for X, chunk in rows_of_model(self.model, self.source, in_order_of(self.model, self.data)):
             self.seen = True
             if len(chunk):
-                try:
-                    z = self.model.margins(X)
-                except RowError as error:
-                    raise ValueError(f"{chunk.place(error.row)}{error.message}") from None
-                yield chunk, z, targets_of(chunk), chunk.weight
+                yield chunk, margins_of(self.model, X, chunk), targets_of(chunk), chunk.weight
 
     def said(self, z: np.ndarray) -> Any:
         """The predictions given by margins: labels, or numbers."""

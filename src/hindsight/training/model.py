@@ -263,12 +263,12 @@ class Model:
         """The margins of raw rows."""
         if isinstance(data, list) and data and not isinstance(data[0], (dict, str)):
             data = np.asarray(data, float)
-        from .prepare import in_order_of, rows_to_predict
+        from .prepare import in_order_of, open_for_model, rows_of_model
 
-        if in_order_of(self, data) and not isinstance(self.preparation.get("scale"), dict):
+        ordered = in_order_of(self, data)
+        if ordered and not isinstance(self.preparation.get("scale"), dict):
             return self.margins(data)
-
-        parts = [self.margins(X) for X, _ in rows_to_predict(self, data)]
+        parts = [self.margins(X) for X, _ in rows_of_model(self, open_for_model(self, data), ordered)]
         return np.concatenate(parts) if parts else np.zeros((0, len(self.runs)))
 
     def partial_fit(self, data: Any, y: Any = None, **rows: Any) -> Model:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from ..errors import DisprovedError, NewLabelError
+from ..errors import DisprovedError, NewLabelError, RowError
 from ..rows.labels import encode_labels, label_number, numbers_of, targets_of_runs
 from ..rows.matrices import joined_weights, stacked
 from ..rows.scaling import check_scale, scaled
@@ -327,29 +327,6 @@ def check_preparation(model: Model) -> dict[str, Any]:
     }
 
 
-def rows_to_predict(model: Model, data: Any, form: str | None = None) -> Iterator[tuple[Any, Callable[[int], str]]]:
-    """Yield rows prepared as for learning, chunk by chunk.
-
-    Parameters
-    ----------
-    model : Model
-        The model that will predict them.
-    data : object
-        Anything that `hindsight.open_source` reads.
-    form : str or None, default None
-        Its format; None goes by the name of the file.
-
-    Yields
-    ------
-    X : ndarray or csr_matrix
-        The rows with the model's features. A sparse feature that the model does not know is left out.
-    place : callable
-        Gives the place of row i of the chunk.
-    """
-    for X, chunk in rows_of_model(model, open_for_model(model, data, form), in_order_of(model, data)):
-        yield X, chunk.place
-
-
 def open_for_model(
     model: Model, data: Any, form: str | None = None, beside: Sequence[str] = (), **roles: Any
 ) -> Source:
@@ -451,6 +428,14 @@ def rows_of_model(model: Model, source: Source, ordered: bool = False) -> Iterat
         if source.kind == "sparse" and column is not None:
             X = columns_by_name(X, source.names, column, model.features)
         yield scaled(X, scale), chunk
+
+
+def margins_of(model: Model, X: Any, chunk: Chunk) -> np.ndarray:
+    """The margins that a model gives the rows of a chunk; an error names the place of the row."""
+    try:
+        return model.margins(X)
+    except RowError as error:
+        raise ValueError(f"{chunk.place(error.row)}{error.message}") from None
 
 
 def columns_by_name(X: Any, names: Sequence[str], column: dict[str, int], features: int) -> Any:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import AssumptionWarning, DisprovedError, NewLabelError, OptionError, RowError
-from ..online.run import play, play_rows
+from ..online.run import play_rows
 from ..rows.labels import count_mistakes
 from ..rows.order import add_labels, add_numbers
 from ..rows.scaling import spread
@@ -412,9 +412,7 @@ def learn_chunks(
             state.source = state.preparation.open()
             chunks = chunks_after(plan, state.source, state.position, state.pass_rows)
         for chunk in chunks:
-            yield from play_chunk(
-                state, chunk, next_stop, play_rows, followed
-            )  # an error ends the run, so nothing is undone
+            yield from play_chunk(state, chunk, next_stop, followed)  # an error ends the run, so nothing is undone
         if state.own_rows == 0:
             raise SourceError(
                 f"{plan.data}: there is no row to learn from"
@@ -466,11 +464,10 @@ class FeatureNames(Sequence[Any]):
 def play_chunk(
     state: TrainingState,
     chunk: Chunk,
-    next_stop: Callable[[int], int | None],
-    play: Callable[..., None] = play,
+    next_stop: Callable[[int], int | None] = lambda _: None,
     followed: Followed | None = None,
 ) -> Iterator[PlayedChunk]:
-    """Play a chunk in parts that end at each stop; `play` determines what an error leaves of the runs."""
+    """Play a chunk in parts that end at each stop; an error leaves the runs in the middle of it."""
     X, y, codes, targets, weights = state.preparation.prepare(chunk, state.runs)
     if followed is not None:
         followed.add(X, targets, weights)
@@ -493,7 +490,7 @@ def play_chunk(
         if b > a:
             try:
                 more = {} if half is None else {"half": half[a:b]}
-                play(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True, **more)
+                play_rows(runs, rows, [each[a:b] for each in targets], weight, z[a:b], names, idle=True, **more)
             except RowError as error:
                 raise ValueError(f"{chunk.place(a + error.row)}{error.message}") from None
         code = None if codes is None else codes[a:b]
