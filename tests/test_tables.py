@@ -273,7 +273,7 @@ def test_a_plain_table_is_read_as_before(tmp_path):
     np.savetxt(path, rng.normal(size=(500, 4)), delimiter=",", header="a,b,c,y", comments="")
     X, y, names, source, _ = read(path)
     strict = next(open_source(str(path), "y").chunks())
-    assert source.table is None and names == ["a", "b", "c"]
+    assert not source.decided and names == ["a", "b", "c"]
     assert (X == strict.X).all() and (y == strict.y).all()
 
 

@@ -64,7 +64,7 @@ def what_learn_does(source: Any, target: str | None) -> Iterator[str]:
     decisions = source.decisions
     out = [name for name, decided in decisions.columns.items() if decided.type in LEFT_OUT]
     used = columns_by_type(used_columns(source, decisions))
-    yield f"learn would {'read it as plain numbers' if source.table is None else f'take {used}'}"
+    yield f"learn would {'read it as plain numbers' if not source.decided else f'take {used}'}"
     if out:
         yield f"learn would leave out: {shown_names(out)} {BACK}"
     if target is None:

@@ -194,7 +194,7 @@ def load(partition: Partition, held: bool = True) -> Block:
     X, names = stacked(rows) if held and rows else None, list(source.names)
     if X is not None and X.shape[1] < len(names):
         X.resize((X.shape[0], len(names)))
-    space = source.state().get("space") if getattr(source, "table", None) is not None else None
+    space = source.state().get("space") if source.decided else None
     counts = {name: position[name] for name in LEFT_OUT if position.get(name)}
     weight = joined_weights(weights, [len(each) for each in targets])
     return Block(partition, X, y, weight, names, space, source.kind == "sparse", counts=counts)

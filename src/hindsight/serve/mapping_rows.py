@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import MAX_WHOLE
+from ..sources.arrow_types import is_plain_number
 from ..sources.base import Chunk
 from ..sources.columns import fill_columns, new_names
 from ..sources.labels import merge_labels
@@ -286,13 +287,6 @@ def csr_of(X: Any, ids: np.ndarray | None = None, width: int = 0) -> Any:
     ends = np.arange(n + 1, dtype=np.int64) * k
     kind = np.int32 if n * k < 1 << 31 else np.int64
     return csr_matrix((X.ravel(), np.tile(ids.astype(kind), n), ends.astype(kind)), shape=(n, width or k))
-
-
-def is_plain_number(kind: Any) -> bool:
-    """Whether values of a type are numbers or booleans, but not decimals."""
-    from pyarrow import types
-
-    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind))
 
 
 def float_column(column: Any) -> np.ndarray:

@@ -13,14 +13,13 @@ from ..sources.base import ReadOptions, suggestion
 from ..sources.mappings import finite_float
 from ..sources.tables.decided import Decisions
 from ..sources.tables.decisions import ColumnDecision
-from ..sources.tables.typed_table import cells_of
+from ..sources.tables.layout import TableLayout
 from ..training.prepare import columns_by_name
 from .mapping_rows import RequestRows, check_features
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..sources.tables.layout import TableLayout
     from ..training.plan import Plan
     from .requests import Limits, Part
 
@@ -68,7 +67,7 @@ class TableRows:
         self._reading: TableLayout | None = None
 
     def _layout(self, state: dict[str, Any]) -> TableLayout:
-        layout = self.decisions.layout(self.options, "rows", False)
+        layout = TableLayout(self.decisions, self.options, "rows")
         if self.plain:
             return layout
         layout.restore(state)
@@ -89,10 +88,7 @@ class TableRows:
         """The numbering of features and the column types."""
         if self.plain:
             return {"names": list(self.names)}
-        return self._state(*self.mark())
-
-    def _state(self, width: int, sums: list[str]) -> dict[str, Any]:
-        return self.layout.state(width) | {"table": self.decisions.to_state(), "sums": sums}
+        return self.layout.state(*self.mark())
 
     def resolved_options(self) -> dict[str, Any]:
         """Parameters of `open_source` to read files in the same way."""
@@ -114,23 +110,13 @@ class TableRows:
     def undo(self, mark: tuple[int, list[str]]) -> None:
         """Forget the names added since the mark."""
         if not self.plain:
-            self.layout = self._layout(self._state(*mark))
+            self.layout = self._layout(self.layout.state(*mark))
 
     def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
-        used = [name for name in layout.columns if layout.encoder(name) is not None]
-        outcome = (self.target, self.weight)
-        table = self._table(parsed, used if learn else [name for name in used if name not in outcome])
-        n = table.num_rows
-        if not learn:
-            import pyarrow as pa
-
-            for name in outcome:
-                if name is not None:
-                    table = table.append_column(name, pa.array(np.zeros(n)))
-        columns = ((name, table.column(name).combine_chunks()) for name in used)
-        cells = {name: cells_of(column, "rows", name, layout.is_exact(name)) for name, column in columns}
-        found = layout.encode(n, cells)
-        faults = {t: fault for t, fault in found.faults.items() if learn or fault[0] not in outcome}
+        outcome = () if learn else (self.target, self.weight)
+        batch = self._batch(parsed, layout.used, outcome)
+        found, n = layout.encode_batch(batch, {}, "rows"), batch.num_rows
+        faults = {t: fault for t, fault in found.faults.items() if fault[0] not in outcome}
         for t, (column, reason) in sorted(faults.items()):
             message = f"row {t}, column {column!r}: {reason}"
             raise SourceError(message if self.decisions.complete else f"{message}, unlike all rows before")
@@ -140,19 +126,24 @@ class TableRows:
             raise SourceError("a value is missing")
         return found.X, found.y if found.y is not None else np.zeros(n), found.weight
 
-    def _table(self, parsed: Any, used: list[str]) -> Any:
-        """The used columns as an Arrow table; an unknown column is an error."""
+    def _batch(self, parsed: Any, used: Sequence[str], outcome: Sequence[str | None]) -> Any:
+        """The used columns as an Arrow batch, 0 for those of the outcome; an unknown column is an error."""
         import pyarrow as pa
 
         known = self.decisions.columns
         names = {name for row in parsed for name in row} if isinstance(parsed, list) else set(parsed.column_names)
         for name in sorted(names - set(known) - {self.target, self.weight}):
             raise SourceError(f"column {name!r} is not one that the model learnt from{suggestion(name, list(known))}")
-        if not isinstance(parsed, list):
-            n = parsed.num_rows
-            given = {name: parsed.column(name) for name in used if name in names}
-            return pa.table({name: given.get(name, pa.nulls(n)) for name in used})
-        return pa.table({name: arrow_column([row.get(name) for row in parsed], name) for name in used})
+
+        def column(name: str) -> Any:
+            if name in outcome:
+                return pa.array(np.zeros(n))
+            if isinstance(parsed, list):
+                return arrow_column([row.get(name) for row in parsed], name)
+            return parsed.column(name).combine_chunks() if name in names else pa.nulls(n)
+
+        n = len(parsed)
+        return pa.record_batch([column(name) for name in used], names=list(used))
 
     def look_up(self, parsed: Any, width: int) -> Any:
         """Rows to predict, with the features below `width`."""

@@ -186,6 +186,8 @@ class Source:
         The number of columns up to the last chunk given.
     label_type : {"boolean", "integer", "float", "text"} or None
         The type of the targets, up to the last chunk; None if they were read as text, as in CSV.
+    decided : bool
+        Whether the types of the columns of a table were inferred, and are part of its state.
     preparation : str
         A short description of what was done to the rows beforehand; "" for nothing.
 
@@ -209,6 +211,7 @@ class Source:
     width = 0
     label_type: str | None = None
     preparation = ""
+    decided = False
     reported: tuple[str, ...] = ("width", "label_type")  # fields of the source that the position after a chunk records
 
     def __init__(self, where: str, options: ReadOptions) -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import SourceError
-from .base import BadRow, EncodedRows, Position, ReadOptions
-from .columns import ColumnLayout, RowBuilder, TableSource
+from .base import BadRow, Position, ReadOptions
+from .columns import TableSource
 from .labels import reads_as_number
-from .parsers.bits import QUOTE
 from .parsers.csv import AFTER_QUOTE, CATEGORY, FEATURE, OPEN_QUOTE, parse_table
-from .parsers.records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP, WIDTH
+from .parsers.records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP
+from .plain_columns import ColumnLayout
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class CsvSource(TableSource, TextSource):
         self.separator = options.separator or separator
         if len(self.separator) != 1 or self.separator in '"\r\n' or ord(self.separator) > 127:
             raise SourceError(f"separator must be one ASCII character, not a quote; got {self.separator!r}")
-        self.header: list[str] | None = None
+        self.header: list[str] = []
         super().__init__(paths, options)
 
     def _read_header(self, reader: BlockReader) -> None:
@@ -73,7 +73,7 @@ class CsvSource(TableSource, TextSource):
             names = self._names([name.strip() for name in record], reader)
         else:
             names = [str(j + 1) for j in range(len(record))]
-        if self.header is None:
+        if not self.header:
             self.header = names
             self._assign_roles(reader)
         elif names != self.header and not self.looking:
@@ -92,11 +92,9 @@ class CsvSource(TableSource, TextSource):
 
     def _assign_roles(self, reader: BlockReader) -> None:
         """Assign the roles of the columns; the reader stands before the first row."""
-        assert self.header is not None
         auto = self.options.categorical == "auto"
         text_columns = self._text_columns(self.header, self._record(reader)[0]) if auto else []
-        self.layout = ColumnLayout(self.header, self.options, self.where, text_columns)
-        self.kind = self.layout.kind
+        self._use(ColumnLayout(self.header, self.options, self.where, text_columns))
 
     def _text_columns(self, names: list[str], first: list[str]) -> list[str]:
         """Columns that hold text in the first row."""
@@ -126,13 +124,13 @@ class CsvSource(TableSource, TextSource):
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         layout = self.layout
-        found = self._split(buf, begin, end, final, line, layout.roles, layout.dest, layout.dictionary)
-        builder = RowBuilder(layout, found.X, found.y, found.weight, found.ids)
-        for t, c, a, b in found.deferred.tolist():
-            text = text_at(buf, a, b)
-            builder.set_text(t, c, text.replace('""', '"') if a and buf[a - 1] == QUOTE else text)
-        width = int(found.counts[WIDTH])
-        return self._parsed(buf, found, builder.finish(width), width)
+        found = self._split(
+            buf, begin, end, final, line, layout.roles, layout.dest, layout.dictionary, pad=layout.decided
+        )
+        rows = layout.encode_records(buf, found, at, self.file)
+        bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
+        stop, line = found.counts[[STOP, LINE]].tolist()
+        return ParsedRows(rows, found.rows, stop, line, bad)
 
     def _split(
         self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray, dest: np.ndarray,
@@ -159,14 +157,7 @@ class CsvSource(TableSource, TextSource):
         deferred, bad = deferred[: counts[DEFERRED]], bad[: counts[BAD]]
         return Records(X[:r], y[:r], weight[:r], ids[:r], rows[:r], deferred, bad, counts)
 
-    def _parsed(self, buf: np.ndarray, found: Records, rows: EncodedRows, width: int) -> ParsedRows:
-        """The rows built from records, and the bad records."""
-        bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
-        stop, line = found.counts[[STOP, LINE]].tolist()
-        return ParsedRows(rows, found.rows, stop, line, width, bad)
-
     def _bad_row(self, buf: np.ndarray, first: int, stop: int, line: int, what: int, fields: int, _: int) -> BadRow:
-        assert self.header is not None
         reasons = {
             OPEN_QUOTE: "a quote is opened but not closed",
             AFTER_QUOTE: "text follows a closing quote",

@@ -73,7 +73,7 @@ def row_numbers(chunk: Chunk) -> list[int]:
 
 def csv_columns(source: CsvSource, names: Sequence[str]) -> Callable[[Chunk], Columns]:
     """Columns of CSV as raw text."""
-    known = source.header or []
+    known = source.header
     check_known(names, known, source.where)
     places = [known.index(name) for name in names]
 

@@ -67,10 +67,10 @@ class JsonLinesSource(MappingSource, TextSource):
                     keep.append(False)
             line += after > b
             a = after
-        X, y, weight, width = self.builder.finish()
+        X, y, weight, at["width"] = self.builder.finish()
         self.builder.count(at)
         rows = EncodedRows(X, y, weight, np.array(keep, bool), faults)
-        return ParsedRows(rows, np.array(places, np.int64).reshape(-1, 3), begin + a, line, width)
+        return ParsedRows(rows, np.array(places, np.int64).reshape(-1, 3), begin + a, line)
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:

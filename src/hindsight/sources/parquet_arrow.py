@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from ..rows.labels import MAX_WHOLE, number_text
-from .base import Chunk, EncodedRows, Position, ReadOptions, check_known, first_position
-from .columns import ColumnLayout, RowBuilder, TableSource, new_names, repeated_name
-from .parsers.csv import CATEGORY, IGNORE, TARGET
-from .pool import ArrayPool
+from .arrow_types import is_text, label_type_of
+from .base import Chunk, Position, ReadOptions, check_known, first_position
+from .columns import Layout, TableSource
+from .plain_columns import ColumnLayout
 from .streams import FREE
 
 if TYPE_CHECKING:
@@ -33,18 +32,20 @@ class ColumnarSource(TableSource):
 
     def __init__(self, parts: Sequence[Part], options: ReadOptions) -> None:
         super().__init__(parts[0].where, options)
-        self.parts, self.pool, self.size = parts, ArrayPool(), sum(part.size for part in parts)
+        self.parts, self.size = parts, sum(part.size for part in parts)
         self.schema = schema = parts[0].schema()
-        self.layout = ColumnLayout(schema.names, options, self.where, self._text_columns())
-        self._use_layout()
-        self._check_columns(self.where, schema)
-        if options.target in schema.names:
-            self.label_type = _label_type(schema.field(options.target).type)
+        self.header = list(schema.names)
+        self._assign_roles()
+        if options.target in self.header:
+            self.label_type = label_type_of(schema.field(options.target).type)
 
-    def _use_layout(self) -> None:
-        """Read the columns that the layout has."""
-        roles = zip(self.schema.names, self.layout.roles, strict=True)
-        self.kind, self.used = self.layout.kind, [name for name, role in roles if role != IGNORE]
+    def _assign_roles(self) -> None:
+        """Assign the roles of the columns."""
+        self._use(ColumnLayout(self.header, self.options, self.where, self._text_columns()))
+
+    def _use(self, layout: Layout) -> None:
+        super()._use(layout)
+        layout.check_schema(self.schema, self.where)
 
     def _text_columns(self) -> list[str]:
         """The columns of text, if categories are to be inferred; an all-null column is decided by a later part."""
@@ -55,31 +56,17 @@ class ColumnarSource(TableSource):
         text: list[str] = []
         unknown: list[str] = []
         for field in self.schema:
-            (unknown if types.is_null(field.type) else text if _is_text(field.type) else []).append(field.name)
+            (unknown if types.is_null(field.type) else text if is_text(field.type) else []).append(field.name)
         for part in self.parts[1:] if unknown else ():
             kinds = {field.name: field.type for field in part.schema() if not types.is_null(field.type)}
-            text += [name for name in unknown if name in kinds and _is_text(kinds[name])]
+            text += [name for name in unknown if name in kinds and is_text(kinds[name])]
             unknown = [name for name in unknown if name not in kinds]
         return text + unknown
-
-    def _check_columns(self, where: str, schema: Any) -> None:
-        """Raise an error for a part that lacks a column, or whose column holds neither numbers nor text."""
-        kinds = dict(zip(schema.names, schema.types, strict=True))
-        for name in self.used:
-            if name not in kinds:
-                raise SourceError(f"{where}: there is no column {name!r}, but {self.where} has it")
-            if not (_is_text(kinds[name]) or _is_number(kinds[name])):
-                raise SourceError(
-                    f"{where}: column {name!r} holds {kinds[name]}, not numbers or text; leave it out with ignore"
-                )
-        if len(kinds) < len(schema.names):
-            twice = repeated_name(schema.names)
-            raise SourceError(f"{where}: column {twice!r} appears twice in the header")
 
     @property
     def _read(self) -> list[str]:
         """The columns that are read."""
-        return list(dict.fromkeys([*self.used, *self.carried]))
+        return list(dict.fromkeys([*self.layout.used, *self.carried]))
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
         hasher = hashlib.sha256() if self.options.digest else None
@@ -88,12 +75,13 @@ class ColumnarSource(TableSource):
             for part in self.parts[: start["file"] + 1]:
                 part.hash(hasher)
             self._refuse_changed(start, hasher.hexdigest)
-        size = max(1, self.options.chunk // (4 * max(1, len(self.used))))  # eight bytes a value: twice a chunk of text
+        width = max(1, len(self.layout.used))
+        size = max(1, self.options.chunk // (4 * width))  # eight bytes a value: twice a chunk of text
         first = at["file"]
         for k, part in enumerate(self.parts[first:], first):
             if k > 0:
                 schema = part.schema()
-                self._check_columns(part.where, schema)
+                self.layout.check_schema(schema, part.where)
                 check_known(self.carried, schema.names, part.where)
             if hasher is not None and not (start is not None and k == first):
                 part.hash(hasher)
@@ -110,7 +98,7 @@ class ColumnarSource(TableSource):
 
     def _chunk(self, batch: Any, k: int, at: Position) -> Chunk:
         base, part = at["offset"], self.parts[k]
-        found, read = self._encode(batch, part.where, at), sum(each.size for each in self.parts[:k]) + part.read
+        found, read = self.layout.encode_batch(batch, at, part.where), part.read + sum(p.size for p in self.parts[:k])
         at["offset"] += batch.num_rows
         numbers, raw = np.arange(base, at["offset"]), lambda t: self._raw(batch, t)
         chunk = self._as_chunk(found, numbers, raw, at, read, part.where)
@@ -119,114 +107,8 @@ class ColumnarSource(TableSource):
 
     def _raw(self, batch: Any, t: int) -> str:
         """Row t of a batch, without its extra columns."""
-        row = batch.slice(t, 1).to_pylist()[0]
-        return ",".join("" if row[n] is None else str(row[n]) for n in row if n in self.used or n not in self.carried)
-
-    def _encode(self, batch: Any, where: str, at: Position) -> EncodedRows:
-        """Build the rows of a batch; counts are added to `at`."""
-        layout, n = self.layout, batch.num_rows
-        X = self.pool.take("X", (n, len(layout.fixed)))
-        builder = RowBuilder(layout, X, np.zeros(n), np.zeros(n), np.full((n, len(layout.spaces)), -1))
-        categories = []
-        for c, role in enumerate(layout.roles):
-            if role == CATEGORY:
-                categories.append((c, batch.column(layout.columns[c])))
-            elif role != IGNORE:
-                self._set_numbers(builder, c, batch.column(layout.columns[c]))
-        if categories:
-            self._set_categories(builder, categories)
-        at["width"] = layout.width
-        return builder.finish(at["width"])
-
-    def _set_numbers(self, builder: RowBuilder, c: int, column: Any) -> None:
-        import pyarrow as pa
-
-        if column.null_count:
-            for t in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
-                builder.set_missing(t, c)
-        if not _is_number(column.type) or pa.types.is_decimal(column.type):
-            for t, value in enumerate(column.to_pylist()):
-                if value is not None:
-                    builder.set_text(t, c, str(value))
-            return
-        numbers = column if column.type == pa.float64() else column.cast(pa.float64(), safe=False)
-        if column.null_count:
-            builder.set_numbers(c, numbers.to_numpy(zero_copy_only=False), _valid(column))
-        else:  # to_numpy would import pandas if it is installed: 0.3 s
-            builder.set_numbers(c, np.from_dlpack(numbers), None)
-        if self.layout.roles[c] == TARGET and pa.types.is_integer(column.type):
-            for t in np.flatnonzero(np.abs(builder.y) >= MAX_WHOLE).tolist():
-                builder.set_text(t, c, str(column[t].as_py()))
-
-    def _set_categories(self, builder: RowBuilder, columns: list[tuple[int, Any]]) -> None:
-        """Number new indicators in the order of the rows, as a row-wise reader would, and set those of each row."""
-        layout, found = self.layout, []
-        for c, column in columns:
-            texts, codes = _coded(column)
-            space = int(layout.dest[c]) + 1
-            found.append((c, codes, [(text, space) if text else None for text in texts]))
-        for name in new_names((range(len(codes)), codes, names) for _, codes, names in found):
-            layout.dictionary.add(*name)
-        for c, codes, names in found:
-            ids = np.full(len(names), -1, np.int64)
-            for k in np.unique(codes).tolist():
-                if (name := names[k]) is not None:
-                    ids[k] = layout.dictionary.add(*name)
-            builder.ids[:, layout.dest[c]] = ids[codes]
-            for t in np.flatnonzero(ids[codes] < 0).tolist():
-                builder.set_missing(t, c)
-
-
-def _valid(column: Any) -> np.ndarray:
-    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-
-
-def _coded(column: Any) -> tuple[list[str], np.ndarray]:
-    """The distinct values as text, followed by "" for a missing value, and for each row the index of its value."""
-    import pyarrow as pa
-
-    if pa.types.is_null(column.type):
-        return [""], np.zeros(len(column), np.int64)
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    texts = [*map(_category, column.dictionary.to_pylist()), ""]
-    codes = column.indices.cast(pa.int64()).fill_null(len(texts) - 1)
-    return texts, np.from_dlpack(codes)
-
-
-def _category(value: Any) -> str:
-    """A value as text, independent of the column's type; "" if it is missing."""
-    if value is None or value != value:
-        return ""
-    return value.strip() if isinstance(value, str) else number_text(value)
-
-
-def _is_number(kind: Any) -> bool:
-    from pyarrow import types
-
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
-
-
-def _is_text(kind: Any) -> bool:
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _is_text(kind.value_type)
-    view = getattr(types, "is_string_view", lambda kind: False)
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_null(kind) or view(kind))
-
-
-def _label_type(kind: Any) -> str | None:
-    """The label type for an Arrow type; None for decimals, which are kept as written."""
-    from pyarrow import types
-
-    if types.is_dictionary(kind):
-        return _label_type(kind.value_type)
-    if types.is_boolean(kind):
-        return "boolean"
-    if types.is_integer(kind) or types.is_floating(kind):
-        return "integer" if types.is_integer(kind) else "float"
-    return None if types.is_decimal(kind) else "text"
+        row, used = batch.slice(t, 1).to_pylist()[0], self.layout.used
+        return ",".join("" if row[n] is None else str(row[n]) for n in row if n in used or n not in self.carried)
 
 
 class Part:

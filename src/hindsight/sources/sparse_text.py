@@ -85,13 +85,13 @@ class SparseTextSource(SparseSource, TextSource):
         builder = SparseRowBuilder(self.options, found, int(counts[ROWS]))
         deferred = found.deferred[: counts[DEFERRED]].tolist()
         builder.set_deferred((t, k, text_at(buf, a, b)) for t, k, a, b in deferred)
-        width = self._width(int(counts[WIDTH]), builder)
+        at["width"] = width = self._width(int(counts[WIDTH]), builder)
         rows = builder.finish(width, self.unsorted, self.weighted, self._name)
         if self.selection is not None:
             rows = rows._replace(X=self.selection.take(rows.X, width))
         bad = [self._bad_row(buf, *fault) for fault in found.bad[: counts[BAD]].tolist()]
         places = found.rows[: counts[ROWS]]
-        return ParsedRows(rows, places, int(counts[STOP]), int(counts[LINE]), width, bad)
+        return ParsedRows(rows, places, int(counts[STOP]), int(counts[LINE]), bad)
 
     def _room(self, values: int, lines: int) -> SparseRows:
         """Allocate arrays for `values` values and `lines` lines."""

@@ -29,7 +29,6 @@ class ParsedRows(NamedTuple):
     places: np.ndarray
     stop: int
     line: int
-    width: int
     bad: Sequence[BadRow] = ()
 
 
@@ -72,7 +71,7 @@ class TextSource(Source):
         reader.skip_bom()
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
-        """Parse whole rows from buf[begin:end]; `stop` is `begin` if there is none. Counts are added to `at`."""
+        """Parse whole rows from buf[begin:end]; `stop` is `begin` if there is none. Counts and the width go to `at`."""
         raise NotImplementedError
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
@@ -121,11 +120,10 @@ class TextSource(Source):
                 if hasher is not None:
                     at["digest"] = hasher.add(buf[begin : parsed.stop])
                 reader.take(parsed.stop, parsed.line)
-                at |= {"offset": reader.offset, "line": reader.line, "width": parsed.width}
-                at["read"] = reader.stream.consumed
+                at |= {"offset": reader.offset, "line": reader.line, "read": reader.stream.consumed}
                 numbers, raw, read = parsed.places[:, 2], _raw(parsed.places, buf), self._bytes_read(at)
                 chunk = self._as_chunk(parsed.rows, numbers, raw, at, read, where, self.unit, parsed.bad)
-                if len(chunk) or chunk.rejects or parsed.width > known:  # skipped rows may have added names
+                if len(chunk) or chunk.rejects or at["width"] > known:  # skipped rows may have added names
                     yield chunk
 
     def _bytes_read(self, at: Position) -> int:

@@ -395,7 +395,7 @@ def start(
         if len(found) == 2 or not source.reread:
             labels = in_order(found)
     scale = {"kind": "row-unit"} if plan.scale == "row-unit" else None
-    source_state = source.state() if getattr(source, "table", None) is not None else None
+    source_state = source.state() if source.decided else None
     earlier = None
     reasons = reasons_for_a_pass(plan, source, learners, classify and labels is None)
     if reasons:

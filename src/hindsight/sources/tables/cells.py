@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from ...errors import SourceError
+from ...rows.labels import MAX_WHOLE
+from ..arrow_types import is_number
+from ..parsers.csv import FEATURE, IGNORE, TARGET
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..csv import Records
 
 HARD_WORDS = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "null", "NULL", "None", "?")
 SOFT_WORDS = (
@@ -13,6 +23,7 @@ SOFT_WORDS = (
     *("(null)", "\\N", "none", "NONE", "N.A.", "n.a.", "unknown", "Unknown", "UNKNOWN", "missing", "Missing"),
     *("MISSING", "not available", "Not Available", "Null"),
 )  # words that may also be a category
+SWAP = str.maketrans("'\"", "\"'")
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "wahr", "ja", "vrai", "oui")
 FALSE_WORDS = ("false", "no", "n", "f", "off", "falsch", "nein", "faux", "non")
 SIGNS = "$€£¥%"
@@ -54,6 +65,65 @@ class Cells(NamedTuple):
     numbers: np.ndarray
     rows: np.ndarray
     texts: Any
+
+
+def text_cells(
+    buf: np.ndarray, found: Records, n: int, names: Sequence[str], roles: np.ndarray, swapped: bool
+) -> dict[str, Cells]:
+    """The cells of the columns that have a role, in the first n records; in `swapped` text ' and " are exchanged."""
+    import pyarrow.compute as pc
+
+    deferred = found.deferred if n == len(found.rows) else found.deferred[found.deferred[:, 0] < n]
+    deferred = deferred[np.argsort(deferred[:, 1], kind="stable")]
+    ends = np.searchsorted(deferred[:, 1], np.arange(len(roles) + 1))
+    out, j = {}, 0
+    for c, role in enumerate(roles.tolist()):
+        if role == IGNORE:
+            continue
+        mine = deferred[ends[c] : ends[c + 1]]
+        texts = text_array(buf, mine[:, 2], mine[:, 3])
+        if swapped and pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
+            texts = type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
+        numbers = found.X[:n, j].copy() if role == FEATURE else found.y.copy() if role == TARGET else np.zeros(n)
+        j += role == FEATURE
+        out[names[c]] = Cells(numbers, mine[:, 0], texts)
+    return out
+
+
+def typed_cells(column: Any, where: str, name: str, exact: bool = False) -> Cells:
+    """The cells of a typed column: numbers as they are, dates and other values as text.
+
+    With `exact`, whole numbers that float64 may not represent become text too.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    n, kind = len(column), column.type
+    if pa.types.is_dictionary(kind):
+        values = column.dictionary if is_number(kind.value_type) else column.dictionary.cast(pa.string())
+        column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
+        kind = column.type
+    if pa.types.is_boolean(kind):
+        column = pc.if_else(column, "true", "false")
+        kind = column.type
+    if is_number(kind):
+        numbers = column.cast(pa.float64(), safe=False)
+        gone = np.flatnonzero(as_mask(numbers.is_null(nan_is_null=True)))
+        values = np.where(np.isnan(as_floats(numbers)), 0.0, as_floats(numbers))
+        rows, texts = gone, pa.array([""] * len(gone), pa.string())
+        if exact and pa.types.is_integer(kind) and (large := np.abs(values) >= MAX_WHOLE).any():
+            rows = np.union1d(gone, np.flatnonzero(large))
+            texts = pc.fill_null(column.take(rows).cast(pa.string()), "")
+        return Cells(values, rows, texts)
+    try:
+        if pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("s"), safe=False)
+        texts = pc.fill_null(column.cast(pa.string()), "")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise SourceError(
+            f"{where}: column {name!r} holds {kind}, not numbers, text or dates: --ignore {name}"
+        ) from None
+    return Cells(np.zeros(n), np.arange(n), pc.utf8_trim_whitespace(texts))
 
 
 def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Any:

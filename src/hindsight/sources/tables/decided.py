@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import DisprovedError
-from ..base import BadRow, EncodedRows, ReadOptions, Reject, check_known
+from ..base import BadRow, ReadOptions, Reject
 from ..columns import TableSource
+from ..labels import reads_as_number
+from ..plain_columns import ColumnLayout
 from .decisions import ColumnDecision, check_given, column_decimal, decide, identity, parse_types, table_decimal
 from .evidence import ColumnEvidence
 from .layout import TableLayout
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from ..base import Chunk, Position
-    from ..columns import Layout
-    from .cells import Cells
 
 
 @dataclass(eq=False)
@@ -95,43 +95,36 @@ class Decisions:
 
     def _written(self, name: str) -> bool:
         """Whether a column has formatted numbers, or words among its numbers."""
-        from ..labels import reads_as_number
-
         e = self.evidence[name]
         return bool(e.odd or not all(map(reads_as_number, e.words)))
-
-    def layout(self, options: ReadOptions, where: str, grows: bool) -> TableLayout:
-        """The encoders."""
-        names = list(self.columns)
-        check_known((*(options.features or ()), *options.ignore, options.target, options.weight), names, where)
-        return TableLayout(names, self.columns, options, where, grows)
 
 
 class DecidedTable(TableSource):
     """A mixin of table sources that makes, stores and restores decisions.
 
-    A source has `_take`, which applies decisions, `_take_plain`, for tables that the strict reader can read, and
-    `_may_be_plain`, which says whether the options permit that reader.
+    A table that turns out to be plain numbers is read with the strict layout, at its speed; `_may_be_plain` says
+    whether the options permit it.
     """
 
     asked: ReadOptions
-    header: list[str] | None
+    header: list[str]
     decisions: Decisions | None = None
-    table: TableLayout | None = None
-    sums: Sequence[str] = ()
     renamed: Sequence[str] = ()
     unnamed: Collection[str] = ()  # columns for which the header has no name
+    swapped = False  # whether ' and " are exchanged in the text that is read
     follows = False
     reported = (*TableSource.reported, "sums")
 
-    def _take(self, decisions: Decisions) -> None:
-        """Apply decisions: set the layout and the columns that are read."""
-        self.decisions = decisions
-        self.table = decisions.layout(self.asked, self.where, self._grows)
-        self.kind, self.width = self.table.kind, len(self.table.fixed)
+    def _plain_layout(self) -> ColumnLayout:
+        return ColumnLayout(self.header, self.options, self.where, [])
 
-    def _take_plain(self) -> None:
-        raise NotImplementedError
+    def _take(self, decisions: Decisions) -> None:
+        """Apply decisions."""
+        self.decisions = decisions
+        layout = TableLayout(decisions, self.asked, self.where, self._grows, self.swapped)
+        layout.find_columns(self.header)
+        self._use(layout)
+        self.width = len(layout.fixed)
 
     @property
     def _grows(self) -> bool:
@@ -146,23 +139,13 @@ class DecidedTable(TableSource):
         """Make decisions from the rows seen, and apply them."""
         self.decisions = Decisions.made(evidence, self.asked, complete, self.where, self.unnamed)
         if self._may_be_plain and self.decisions.is_plain(self.asked):
-            self._take_plain()
+            self._use(self._plain_layout())
         else:
             self._take(self.decisions)
 
     def _nothing_seen(self) -> dict[str, ColumnEvidence]:
         """Empty statistics for each column."""
-        assert self.header is not None
         return {name: ColumnEvidence(name, tuple(self.asked.na), name != self.asked.target) for name in self.header}
-
-    def _encode_cells(self, n: int, cells: dict[str, Cells], at: Position) -> EncodedRows:
-        """Rows from the cells of the columns."""
-        assert self.table is not None
-        found = self.table.encode(n, cells)
-        at["unlabelled"] = at.get("unlabelled", 0) + found.unlabelled
-        at["skipped"] = at.get("skipped", 0) + found.skipped
-        at |= {"width": self.table.width, "sums": self.table.write_sums()}
-        return found
 
     def _reject(self, where: str, unit: str, row: BadRow) -> Reject:
         """Return a bad row to be skipped or raise an error, a DisprovedError if the row contradicts a decision."""
@@ -174,14 +157,14 @@ class DecidedTable(TableSource):
                 f"{where}, {unit} {row.number}, column {row.column!r}: {row.reason}, unlike all rows before: say what "
                 f"the column holds with --types {row.column}:category (or number, date, text, ignore)"
             )
-        if self.table is not None:
+        if self.decided:
             row = row._replace(reason=with_help(row.reason, row.column, self.asked))
         return super()._reject(where, unit, row)
 
     def _disproves(self, column: str, reason: str) -> bool:
         """Whether a fault shows that a decision, rather than the row, is wrong."""
         assert self.decisions is not None
-        if self.table is None:
+        if not self.decided:
             of_columns = column not in ("", self.options.weight) or "but there are" in reason
             return of_columns and not self.decisions.complete
         if "for the first time" in reason:
@@ -190,25 +173,15 @@ class DecidedTable(TableSource):
         return not of_row
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        if self.table is not None and not self.table.frozen:
-            self.table.read_sums((start or {}).get("sums") or (self.sums if self.follows else ()))
+        if not self.layout.frozen:
+            self.layout.read_sums((start or {}).get("sums") or (self.sums if self.follows else ()))
         return super()._chunks(start)
-
-    @property
-    def encoding(self) -> Layout:
-        return self.layout if self.table is None else self.table
-
-    def state(self) -> dict[str, Any]:
-        if self.table is None:
-            return super().state()
-        assert self.decisions is not None
-        return super().state() | {"table": self.decisions.to_state(), "sums": list(self.sums)}
 
     def restore(self, state: dict[str, Any]) -> None:
         if "table" in state:
             self._take(Decisions.from_state(state["table"]))
-        else:
-            self._take_plain()
+        elif self.decided:
+            self._use(self._plain_layout())
         super().restore(state)
         self.sums = state.get("sums", self.sums)
 
@@ -217,10 +190,9 @@ class DecidedTable(TableSource):
         self.follows = True
 
     def freeze(self) -> None:
-        if self.table is not None:
-            self.table.frozen = True
-            if self.sums:
-                self.table.read_sums(self.sums)
+        self.layout.frozen = True
+        if self.sums:
+            self.layout.read_sums(self.sums)
 
 
 def wants_number(column: str, options: ReadOptions) -> bool:

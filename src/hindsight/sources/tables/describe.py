@@ -26,7 +26,7 @@ def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
         found = Decisions.from_state(state["table"])
         found.evidence = source.decisions.evidence
         return found
-    return source.decisions if source.table is not None else None
+    return source.decisions if source.decided else None
 
 
 def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import MAX_WHOLE, label_number, number_text
-from ..base import EncodedRows, select_rows
+from ..base import SHOWN, EncodedRows, check_known, select_rows
 from ..columns import Layout, new_names
 from ..labels import label_fault, label_text, read_target, reads_as_number
 from ..names import NameDictionary
-from .cells import Cells
+from ..parsers.csv import FEATURE, IGNORE, TARGET, TEXT
+from ..parsers.records import SHORT
+from ..text import text_at
+from .cells import Cells, text_cells, typed_cells
 from .decisions import LEFT_OUT, ColumnDecision
 from .encoders import (
     ENCODERS,
@@ -31,7 +34,9 @@ from .encoders import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..base import ReadOptions
+    from ..base import Position, ReadOptions
+    from ..csv import Records
+    from .decided import Decisions
     from .encoders import Encoded
 
 LIMIT = 1 << 18  # features; names that come later share BUCKETS features per column
@@ -45,36 +50,32 @@ class TableLayout(Layout):
 
     Parameters
     ----------
-    columns : sequence of str
-        The columns of the table.
-    decided : dict of str to ColumnDecision
-        What each of them holds.
+    decisions : Decisions
+        The columns of the table, and what each of them holds.
     options : ReadOptions
         How to read.
     where : str
         The table, for messages.
     grows : bool
         Whether rows are always sparse so that features may be added, as for a stream, which is read once.
+    swapped : bool, default False
+        Whether ' and " are exchanged in the text that is read.
     """
 
+    decided = True
+
     def __init__(
-        self,
-        columns: Sequence[str],
-        decided: dict[str, ColumnDecision],
-        options: ReadOptions,
-        where: str,
-        grows: bool = False,
+        self, decisions: Decisions, options: ReadOptions, where: str, grows: bool = False, swapped: bool = False
     ) -> None:
-        self.columns, self.decided, self.options, self.where = list(columns), decided, options, where
-        self.frozen = False
-        used = self.columns if options.features is None else list(options.features)
+        self.decisions, self.options, self.where, self.swapped = decisions, options, where, swapped
+        self.columns, decided, na = list(decisions.columns), decisions.columns, tuple(options.na)
+        check_known((*(options.features or ()), *options.ignore, options.target, options.weight), self.columns, where)
+        chosen = self.columns if options.features is None else list(options.features)
         out = {options.target, options.weight, *options.ignore}
-        na = tuple(options.na)
-        self.used = [name for name in used if name not in out and name in decided]
         self.encoders: dict[str, Encoder] = {
             name: ENCODERS[decided[name].type](decided[name], na)
-            for name in self.used
-            if decided[name].type not in LEFT_OUT
+            for name in chosen
+            if name not in out and decided[name].type not in LEFT_OUT
         }
         if not self.encoders:
             raise SourceError(
@@ -87,6 +88,7 @@ class TableLayout(Layout):
             sign = decided[options.weight].decimal if options.weight in decided else "."
             self.weight = NumberEncoder(ColumnDecision(options.weight, "number", decimal=sign), na)
         gone = [GONE.format(name) for name in self.encoders if decided[name].indicator]
+        self.used = [name for name in self.columns if self.encoder(name) is not None]
         check_pairs(options.cross, self.encoders)
         self.products = [tuple(pair) for pair in options.cross]
         self.fixed = [name for name, encoder in self.encoders.items() if encoder.numeric]
@@ -111,7 +113,7 @@ class TableLayout(Layout):
         target = self.options.target
         if target is None:
             return None
-        decided = self.decided[target]
+        decided = self.decisions.columns[target]
         kind = NumberEncoder if decided.type == "number" else CategoryEncoder
         return kind(decided, na)
 
@@ -125,6 +127,38 @@ class TableLayout(Layout):
         """Whether a column, being a label or a category, must distinguish whole numbers that float64 cannot."""
         encoder = self.encoder(name)
         return encoder is not None and (encoder is self.target or not encoder.numeric)
+
+    def find_columns(self, header: Sequence[str]) -> None:
+        """Find the columns that are used in the header of a text table."""
+        check_known(self.used, header, self.where)
+        self.header, roles = header, []
+        for name in header:
+            encoder = self.encoder(name)
+            plain = TARGET if encoder is self.target else FEATURE
+            roles.append(IGNORE if encoder is None else TEXT if encoder.as_text else plain)
+        self.roles = np.array(roles, np.int64)
+        self.dest = np.cumsum(self.roles == FEATURE) - 1
+
+    def encode_records(self, buf: np.ndarray, found: Records, at: Position, where: str) -> EncodedRows:
+        n = len(found.rows)
+        try:
+            cells = text_cells(buf, found, n, self.header, self.roles, self.swapped)
+        except ValueError:
+            refuse_bytes(buf, found.rows, where)
+        if found.counts[SHORT]:
+            at["short"] = at.get("short", 0) + int(found.counts[SHORT])
+        return self._count(self.encode(n, cells), at)
+
+    def encode_batch(self, batch: Any, at: Position, where: str) -> EncodedRows:
+        cells = {name: typed_cells(batch.column(name), where, name, self.is_exact(name)) for name in self.used}
+        return self._count(self.encode(batch.num_rows, cells), at)
+
+    def _count(self, rows: EncodedRows, at: Position) -> EncodedRows:
+        """The same rows, counted in a position."""
+        at["unlabelled"] = at.get("unlabelled", 0) + rows.unlabelled
+        at["skipped"] = at.get("skipped", 0) + rows.skipped
+        at |= {"width": self.width, "sums": self.write_sums()}
+        return rows
 
     def encode(self, n: int, cells: dict[str, Cells]) -> EncodedRows:
         """Rows, targets and weights from the cells of the columns."""
@@ -274,6 +308,9 @@ class TableLayout(Layout):
             self.known[space, name] = self.dictionary.add(name, space)
         return self.known[space, name]
 
+    def state(self, width: int, sums: Sequence[str]) -> dict[str, Any]:
+        return super().state(width, sums) | {"table": self.decisions.to_state(), "sums": list(sums)}
+
     def restore(self, state: dict[str, Any]) -> int:
         width = super().restore(state)
         keys = enumerate(self.dictionary.parts(state))
@@ -303,3 +340,16 @@ def canonical(text: str) -> str:
     """A label; a number in its shortest form."""
     value = label_number(text)
     return text if value != value else number_text(value)
+
+
+def refuse_bytes(buf: np.ndarray, rows: np.ndarray, where: str) -> NoReturn:
+    """Raise an error that names the first row that is not UTF-8."""
+    for begin, end, line in rows.tolist():
+        try:
+            buf[begin:end].tobytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
+            shown = text_at(buf, begin, end)[:SHOWN]
+            raise SourceError(f"{where}, line {line}: {reason} (row: {shown!r})") from None
+    raise AssertionError("text that Arrow refuses and Python does not")

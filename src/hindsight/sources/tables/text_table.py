@@ -5,20 +5,19 @@ from __future__ import annotations
 import codecs
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import SourceError
-from ..base import FIRST_ROWS, Position, ReadOptions, check_known
-from ..columns import ColumnLayout
+from ..base import FIRST_ROWS, ReadOptions, check_known
 from ..csv import CsvSource
 from ..names import NameDictionary
-from ..parsers.csv import FEATURE, IGNORE, TARGET, TEXT
-from ..parsers.records import LINE, SHORT, STOP
+from ..parsers.csv import FEATURE, TEXT
+from ..parsers.records import LINE, STOP
 from ..streams import ByteStream, Rewritten, standard_input
-from ..text import BlockReader, ParsedRows, text_at
-from .cells import Cells, text_array
+from ..text import BlockReader
+from .cells import SWAP, text_cells
 from .decided import DecidedTable, Decisions, strict_options
 from .decisions import COUNT_NAME, FEW, ID_NAME
 from .sniff import HEAD, sniff_dialect
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 FIRST_LINES = 20  # lines of standard input to wait for
 BLOCK = 1 << 20  # bytes that are transcoded at a time
-SWAP = str.maketrans("'\"", "\"'")
 SAMPLE = 1 << 22  # bytes searched for the first rows
 
 
@@ -48,7 +46,7 @@ def read_head(path: str) -> bytes:
 class TextTable(DecidedTable, CsvSource):
     """A text table whose dialect and column types are inferred."""
 
-    strict = False
+    strict = False  # stray quotes in the header are taken
 
     def __init__(self, paths: Sequence[str], options: ReadOptions, separator: str = ",") -> None:
         self.asked = options
@@ -56,6 +54,7 @@ class TextTable(DecidedTable, CsvSource):
         self.dialect = sniff_dialect(
             read_head(paths[0]), named, options.encoding, options.separator, options.header, separator
         )
+        self.swapped = self.dialect.quote == "'"
         super().__init__(paths, replace(strict_options(options), header=self.dialect.header), self.dialect.separator)
 
     # ---------------------------------------------------------------- what is decided
@@ -93,17 +92,16 @@ class TextTable(DecidedTable, CsvSource):
 
     def _assign_roles(self, reader: BlockReader) -> None:
         """Infer the layout from the first rows (or all), and apply it."""
-        assert self.header is not None
         check_known((self.options.target, self.options.weight), self.header, self.where)
         given = self.asked.state is not None  # applied once this is done
         if given or (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
             self.decisions = Decisions({}, ".", self.asked.scan == 0)
-            self._take_plain()
+            self._use(self._plain_layout())
             return
         evidence, complete = self.look(reader)
         if all(e.rows == 0 for e in evidence.values()):  # the strict reader has the best message
             self.decisions = Decisions({}, ".", True)
-            self._take_plain()
+            self._use(self._plain_layout())
             return
         self.decide(evidence, complete)
 
@@ -118,7 +116,6 @@ class TextTable(DecidedTable, CsvSource):
 
     def _is_surely_plain(self) -> bool:
         """Whether the compiled parser reads every cell in the first rows of a file as a number; a quick test."""
-        assert self.header is not None
         if not self.reread or any(map(ID_NAME.match, self.header)):
             return False
         self.looking = True
@@ -136,24 +133,6 @@ class TextTable(DecidedTable, CsvSource):
 
     def resolved_options(self) -> dict[str, Any]:
         return super().resolved_options() | {"header": self.dialect.header}
-
-    def _take_plain(self) -> None:
-        assert self.header is not None
-        self.table = None
-        self.layout = ColumnLayout(self.header, self.options, self.where, [])
-        self.kind = self.layout.kind
-
-    def _take(self, decisions: Decisions) -> None:
-        super()._take(decisions)
-        assert self.header is not None
-        assert self.table is not None
-        check_known((name for name in decisions.columns if name in self.table.encoders), self.header, self.where)
-        roles = []
-        for name in self.header:
-            encoder = self.table.encoder(name)
-            plain = TARGET if encoder is self.table.target else FEATURE
-            roles.append(IGNORE if encoder is None else TEXT if encoder.as_text else plain)
-        self.roles = np.array(roles, np.int64)
 
     def look(self, reader: BlockReader | None = None, file: int = 0) -> tuple[dict[str, ColumnEvidence], bool]:
         """Statistics of each column over the first rows from a file on, and whether those are all the rows."""
@@ -189,7 +168,7 @@ class TextTable(DecidedTable, CsvSource):
             begin, line = int(found.counts[STOP]), int(found.counts[LINE])
             n = min(len(found.rows), most - seen)
             try:
-                columns = self._cells(reader.buf, found, n, roles)
+                columns = text_cells(reader.buf, found, n, list(evidence), roles, self.swapped)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
             for name, cells in columns.items():
@@ -205,52 +184,6 @@ class TextTable(DecidedTable, CsvSource):
         """Parse whole records into numbers and cells of text."""
         dest = np.cumsum(roles == FEATURE) - 1
         return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
-
-    def _cells(self, buf: np.ndarray, found: Records, n: int, roles: np.ndarray) -> dict[str, Cells]:
-        """The cells of every column that is used, in the first rows."""
-        assert self.header is not None
-        import pyarrow.compute as pc
-
-        deferred = found.deferred if n == len(found.rows) else found.deferred[found.deferred[:, 0] < n]
-        deferred = deferred[np.argsort(deferred[:, 1], kind="stable")]
-        ends = np.searchsorted(deferred[:, 1], np.arange(len(roles) + 1))
-        out, j = {}, 0
-        for c, role in enumerate(roles.tolist()):
-            if role == IGNORE:
-                continue
-            mine = deferred[ends[c] : ends[c + 1]]
-            texts = text_array(buf, mine[:, 2], mine[:, 3])
-            if self.dialect.quote == "'" and pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
-                texts = type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
-            numbers = found.X[:n, j].copy() if role == FEATURE else found.y.copy() if role == TARGET else np.zeros(n)
-            j += role == FEATURE
-            out[self.header[c]] = Cells(numbers, mine[:, 0], texts)
-        return out
-
-    def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
-        if self.table is None:
-            return super()._parse(buf, begin, end, final, line, at)
-        found = self._cells_in(buf, begin, end, final, line, self.roles)
-        try:
-            cells = self._cells(buf, found, len(found.rows), self.roles)
-        except ValueError:
-            self._refuse_bytes(buf, found.rows)
-        rows = self._encode_cells(len(found.rows), cells, at)
-        if found.counts[SHORT]:
-            at["short"] = at.get("short", 0) + int(found.counts[SHORT])
-        return self._parsed(buf, found, rows, self.table.width)
-
-    def _refuse_bytes(self, buf: np.ndarray, rows: np.ndarray) -> NoReturn:
-        """Raise an error that names the first row that is not UTF-8."""
-        for place in rows.tolist():
-            try:
-                buf[place[0] : place[1]].tobytes().decode("utf-8")
-            except UnicodeDecodeError as error:
-                byte = error.object[error.start]
-                reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
-                shown = text_at(buf, place[0], place[1])
-                raise SourceError(f"{self.file}, line {place[2]}: {reason} (row: {shown[:120]!r})") from None
-        raise AssertionError("text that Arrow refuses and Python does not")
 
 
 class Transcoded(Rewritten):
