@@ -363,7 +363,7 @@ def emptied(values: np.ndarray, score: Score) -> np.ndarray:
     """Outcomes in which all texts for a missing value are replaced by NaN, or by an empty label."""
     import numpy as np
 
-    from ..sources.plain_columns import MISSING_TEXTS
+    from ..sources.tables.plain_layout import MISSING_TEXTS
 
     if values.dtype.kind != "U":
         return values

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import SourceError
 from ..rows.labels import number_text
-from ..sources.base import ReadOptions, suggestion
+from ..sources.base import Position, ReadOptions, suggestion
 from ..sources.mappings import finite_float
 from ..sources.tables.decided import Decisions
 from ..sources.tables.decisions import ColumnDecision
@@ -115,13 +115,14 @@ class TableRows:
     def _encode(self, layout: TableLayout, parsed: Any, learn: bool = True) -> tuple[Any, np.ndarray, Any]:
         outcome = () if learn else (self.target, self.weight)
         batch = self._batch(parsed, layout.used, outcome)
-        found, n = layout.encode_batch(batch, {}, "rows"), batch.num_rows
+        at: Position = {}
+        found, n = layout.encode_batch(batch, at, "rows"), batch.num_rows
         faults = {t: fault for t, fault in found.faults.items() if fault[0] not in outcome}
         for t, (column, reason) in sorted(faults.items()):
             message = f"row {t}, column {column!r}: {reason}"
             raise SourceError(message if self.decisions.complete else f"{message}, unlike all rows before")
-        if learn and (found.unlabelled or found.skipped):
-            raise SourceError("a row has no target" if found.unlabelled else "a value is missing")
+        if learn and (at["unlabelled"] or at["skipped"]):
+            raise SourceError("a row has no target" if at["unlabelled"] else "a value is missing")
         if found.X.shape[0] < n:
             raise SourceError("a value is missing")
         return found.X, found.y if found.y is not None else np.zeros(n), found.weight

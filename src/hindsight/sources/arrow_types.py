@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+PANDAS_INDEX = re.compile(r"^__index_level_\d+__$")  # the column in which pandas keeps an index without a name
 
 
 def is_number(kind: Any) -> bool:

@@ -67,8 +67,6 @@ class EncodedRows(NamedTuple):
         Which of the rows that were read these are.
     faults : dict of int to (str, str)
         The column at fault and the reason, by the index of the bad row.
-    unlabelled, skipped : int
-        The number of rows without a target, and of rows skipped because a value is missing.
     """
 
     X: Any
@@ -76,8 +74,6 @@ class EncodedRows(NamedTuple):
     weight: np.ndarray | None
     keep: np.ndarray
     faults: dict[int, tuple[str, str]]
-    unlabelled: int = 0
-    skipped: int = 0
 
 
 @dataclass(frozen=True)

@@ -7,103 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import SourceError
 from .base import Source
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Sequence
 
-    from .base import EncodedRows, Position
-    from .csv import Records
-    from .names import NameDictionary
+    from .tables.layout import TableLayout
 
 TRANSPOSED = 1024  # rows that are filled from columns at a time
-
-
-class Layout:
-    """Turns the columns of a table into rows, and numbers its features.
-
-    The fixed features come first, then new ones in order of first appearance.
-
-    Attributes
-    ----------
-    decided : bool
-        Whether the types of the columns were inferred; otherwise they hold plain numbers and given categories.
-    where : str
-        The table, for messages.
-    used : list of str
-        The columns that are read.
-    roles, dest : ndarray of int
-        What the compiled parser does with each column of a text table (see `parsers.csv.parse_table`).
-    kind : {"dense", "sparse"}
-        The form of the rows.
-    fixed, spaces : list of str
-        The names of the fixed features, and the namespaces of the others in `dictionary`.
-    frozen : bool
-        Whether the statistics of the rows stay as they are.
-    """
-
-    decided = False
-    frozen = False
-    where: str
-    used: list[str]
-    roles: np.ndarray
-    dest: np.ndarray
-    kind: str
-    fixed: list[str]
-    spaces: list[str]
-    dictionary: NameDictionary
-
-    def encode_records(self, buf: np.ndarray, found: Records, at: Position, where: str) -> EncodedRows:
-        """Build the rows of records of text; counts are added to `at`."""
-        raise NotImplementedError
-
-    def encode_batch(self, batch: Any, at: Position, where: str) -> EncodedRows:
-        """Build the rows of a batch of typed columns; counts are added to `at`."""
-        raise NotImplementedError
-
-    def check_schema(self, schema: Any, where: str) -> None:
-        """Raise an error for a table of typed columns that cannot be read so."""
-        known = frozenset(schema.names)
-        for name in self.used:
-            if name not in known:
-                raise SourceError(f"{where}: there is no column {name!r}, but {self.where} has it")
-
-    @property
-    def width(self) -> int:
-        """The number of features so far."""
-        return max(len(self.dictionary), len(self.fixed))
-
-    def names(self, width: int) -> Sequence[str]:
-        """The features up to a width."""
-        return self.dictionary.names(max(width, len(self.fixed)))
-
-    def state(self, width: int, sums: Sequence[str]) -> dict[str, Any]:
-        """How the features are numbered, for `restore`; `sums` are those of `read_sums`."""
-        return self.dictionary.state(max(width, len(self.fixed)))
-
-    def restore(self, state: dict[str, Any]) -> int:
-        """Number the features as in a saved state; returns their number."""
-        if state["names"][: len(self.fixed)] != list(self.names(0)) or state["spaces"] != self.spaces:
-            raise SourceError(f"{self.where}: its features are not those that were read before")
-        self.dictionary.restore(state)
-        return len(state["names"])
-
-    def read_sums(self, texts: Sequence[str]) -> None:
-        """Restore statistics of the rows, or reset them if there are no texts."""
-
-    def resolved_options(self) -> dict[str, Any]:
-        """Parameters of `open_source` to read other files in the same way."""
-        raise NotImplementedError
 
 
 class TableSource(Source):
     """A source whose columns have fixed roles."""
 
-    layout: Layout
+    layout: TableLayout
     sums: Sequence[str] = ()  # statistics of the rows up to the last chunk
 
-    def _use(self, layout: Layout) -> None:
+    def _use(self, layout: TableLayout) -> None:
         """Read the columns with a layout."""
         self.layout, self.kind, self.decided = layout, layout.kind, layout.decided
 

@@ -11,9 +11,9 @@ from ..errors import SourceError
 from .base import BadRow, Position, ReadOptions
 from .columns import TableSource
 from .labels import reads_as_number
-from .parsers.csv import AFTER_QUOTE, CATEGORY, FEATURE, OPEN_QUOTE, parse_table
+from .parsers.csv import AFTER_QUOTE, CATEGORY, OPEN_QUOTE, parse_table
 from .parsers.records import BAD, DEFERRED, LINE, NO_ROOM, ROWS, STATUS, STOP
-from .plain_columns import ColumnLayout
+from .tables.plain_layout import PlainLayout
 from .text import LINE_END, BlockReader, ParsedRows, TextSource, text_at
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class CsvSource(TableSource, TextSource):
         """Assign the roles of the columns; the reader stands before the first row."""
         auto = self.options.categorical == "auto"
         text_columns = self._text_columns(self.header, self._record(reader)[0]) if auto else []
-        self._use(ColumnLayout(self.header, self.options, self.where, text_columns))
+        self._use(PlainLayout(self.header, self.options, self.where, text_columns))
 
     def _text_columns(self, names: list[str], first: list[str]) -> list[str]:
         """Columns that hold text in the first row."""
@@ -124,9 +124,8 @@ class CsvSource(TableSource, TextSource):
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         layout = self.layout
-        found = self._split(
-            buf, begin, end, final, line, layout.roles, layout.dest, layout.dictionary, pad=layout.decided
-        )
+        columns = layout.roles, layout.dest, len(layout.fixed), layout.dictionary
+        found = self._split(buf, begin, end, final, line, *columns, pad=layout.decided)
         rows = layout.encode_records(buf, found, at, self.file)
         bad = [self._bad_row(buf, *fault) for fault in found.bad.tolist()]
         stop, line = found.counts[[STOP, LINE]].tolist()
@@ -134,13 +133,13 @@ class CsvSource(TableSource, TextSource):
 
     def _split(
         self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray, dest: np.ndarray,
-        names: NameDictionary, pad: bool = False,
+        width: int, names: NameDictionary, pad: bool,
     ) -> Records:  # fmt: skip
         """Parse whole records: numbers, places of rows, fields left to Python, and bad records."""
         fields, size = len(roles), end - begin
-        features, categories = (int((roles == role).sum()) for role in (FEATURE, CATEGORY))
+        categories = int((roles == CATEGORY).sum())
         room, take = size // max(1, 2 * fields - pad) + 2, self.pool.take
-        X, y, weight = take("X", (room, features)), take("y", room), take("weight", room)
+        X, y, weight = take("X", (room, width)), take("y", room), take("weight", room)
         ids, rows = take("ids", (room, categories), np.int64), take("rows", (room, 3), np.int64)
         some = room * fields if pad else room + 4096  # text is always deferred
         deferred, bad = take("deferred", (some + fields, 4), np.int64), take("bad", (1024, 6), np.int64)

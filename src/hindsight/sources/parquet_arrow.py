@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import SourceError
-from .arrow_types import is_text, label_type_of
+from .arrow_types import PANDAS_INDEX, is_text, label_type_of
 from .base import Chunk, Position, ReadOptions, check_known, first_position
-from .columns import Layout, TableSource
-from .plain_columns import ColumnLayout
+from .columns import TableSource
 from .streams import FREE
+from .tables.plain_layout import PlainLayout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .tables.layout import TableLayout
 
-PANDAS_INDEX = re.compile(r"^__index_level_\d+__$")  # the column in which pandas keeps an index without a name
 MAX_EXPANSION = 10_000  # a Parquet file may hold FREE bytes of values, or so many times its size
 
 
@@ -41,9 +40,9 @@ class ColumnarSource(TableSource):
 
     def _assign_roles(self) -> None:
         """Assign the roles of the columns."""
-        self._use(ColumnLayout(self.header, self.options, self.where, self._text_columns()))
+        self._use(PlainLayout(self.header, self.options, self.where, self._text_columns()))
 
-    def _use(self, layout: Layout) -> None:
+    def _use(self, layout: TableLayout) -> None:
         super()._use(layout)
         layout.check_schema(self.schema, self.where)
 

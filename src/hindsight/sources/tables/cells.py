@@ -9,8 +9,9 @@ import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import MAX_WHOLE
-from ..arrow_types import is_number
-from ..parsers.csv import FEATURE, IGNORE, TARGET
+from ..arrow_types import is_number, is_plain_number
+from ..parsers.csv import CATEGORY, FEATURE, IGNORE, TARGET, TEXT, WEIGHT
+from ..text import text_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,41 +60,65 @@ class Cells(NamedTuple):
     rows : ndarray of int64
         The indices of the rows that hold text, ascending.
     texts : pyarrow.StringArray
-        The text of those rows, stripped of spaces; "" is a missing value.
+        The text of those rows, stripped of spaces; "" is a missing value. None if the compiled parser left none.
+    ids : ndarray of int or None
+        The number of the feature that the category of each row is, where the compiled parser numbered them.
     """
 
     numbers: np.ndarray
     rows: np.ndarray
     texts: Any
+    ids: np.ndarray | None = None
 
 
 def text_cells(
-    buf: np.ndarray, found: Records, n: int, names: Sequence[str], roles: np.ndarray, swapped: bool
-) -> dict[str, Cells]:
-    """The cells of the columns that have a role, in the first n records; in `swapped` text ' and " are exchanged."""
-    import pyarrow.compute as pc
+    buf: np.ndarray, found: Records, n: int, names: Sequence[str], roles: np.ndarray, dest: np.ndarray,
+    swapped: bool = False, strict: bool = False,
+) -> dict[str, Cells]:  # fmt: skip
+    """The cells of the columns that have a role, in the first n records; numbers are views of what was found.
 
+    In `swapped` text ' and " are exchanged. With `strict`, bytes that are not UTF-8 become escapes, and columns of
+    features that are all plain numbers are left out.
+    """
     deferred = found.deferred if n == len(found.rows) else found.deferred[found.deferred[:, 0] < n]
     deferred = deferred[np.argsort(deferred[:, 1], kind="stable")]
     ends = np.searchsorted(deferred[:, 1], np.arange(len(roles) + 1))
-    out, j = {}, 0
+    out = {}
     for c, role in enumerate(roles.tolist()):
-        if role == IGNORE:
+        if role == IGNORE or (strict and role == FEATURE and ends[c] == ends[c + 1]):
             continue
-        mine = deferred[ends[c] : ends[c + 1]]
-        texts = text_array(buf, mine[:, 2], mine[:, 3])
-        if swapped and pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
-            texts = type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
-        numbers = found.X[:n, j].copy() if role == FEATURE else found.y.copy() if role == TARGET else np.zeros(n)
-        j += role == FEATURE
-        out[names[c]] = Cells(numbers, mine[:, 0], texts)
+        mine, texts, ids = deferred[ends[c] : ends[c + 1]], None, None
+        if role == FEATURE:
+            numbers = found.X[:n, dest[c]]
+        elif role in (TARGET, WEIGHT):
+            numbers = (found.y if role == TARGET else found.weight)[:n]
+        else:
+            numbers = np.zeros(n)
+        if role == CATEGORY:
+            ids = found.ids[:n, dest[c]]
+        elif len(mine) or role == TEXT:
+            texts = text_array(buf, mine[:, 2], mine[:, 3], strict)
+            texts = exchange_quotes(texts) if swapped else texts
+        out[names[c]] = Cells(numbers, mine[:, 0], texts, ids)
     return out
 
 
-def typed_cells(column: Any, where: str, name: str, exact: bool = False) -> Cells:
+def exchange_quotes(texts: Any) -> Any:
+    """Texts with ' and " exchanged."""
+    import pyarrow.compute as pc
+
+    if not pc.any(pc.match_substring_regex(texts, "['\"]")).as_py():
+        return texts
+    return type(texts).from_pandas([text.translate(SWAP) for text in texts.to_pylist()])
+
+
+def typed_cells(
+    column: Any, where: str, name: str, strict: bool = False, exact: bool = False, finite: bool = False
+) -> Cells:
     """The cells of a typed column: numbers as they are, dates and other values as text.
 
-    With `exact`, whole numbers that float64 may not represent become text too.
+    With `strict`, booleans are numbers, and decimals text. With `exact`, whole numbers that float64 may not represent
+    become text too, and with `finite` infinite ones.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -103,18 +128,21 @@ def typed_cells(column: Any, where: str, name: str, exact: bool = False) -> Cell
         values = column.dictionary if is_number(kind.value_type) else column.dictionary.cast(pa.string())
         column = pa.DictionaryArray.from_arrays(column.indices, values).dictionary_decode()
         kind = column.type
-    if pa.types.is_boolean(kind):
+    if pa.types.is_boolean(kind) and not strict:
         column = pc.if_else(column, "true", "false")
         kind = column.type
-    if is_number(kind):
-        numbers = column.cast(pa.float64(), safe=False)
-        gone = np.flatnonzero(as_mask(numbers.is_null(nan_is_null=True)))
-        values = np.where(np.isnan(as_floats(numbers)), 0.0, as_floats(numbers))
-        rows, texts = gone, pa.array([""] * len(gone), pa.string())
-        if exact and pa.types.is_integer(kind) and (large := np.abs(values) >= MAX_WHOLE).any():
-            rows = np.union1d(gone, np.flatnonzero(large))
-            texts = pc.fill_null(column.take(rows).cast(pa.string()), "")
-        return Cells(values, rows, texts)
+    if is_plain_number(kind) if strict else is_number(kind):
+        numbers = column if kind == pa.float64() else column.cast(pa.float64(), safe=False)
+        values = as_floats(numbers) if column.null_count else np.from_dlpack(numbers)
+        gone = np.isnan(values)
+        apart = gone | np.isinf(values) if finite else gone
+        if exact and pa.types.is_integer(kind):
+            apart = apart | (np.abs(values) >= MAX_WHOLE)
+        rows = np.flatnonzero(apart)
+        if not len(rows):
+            return Cells(values, rows, pa.array([], pa.string()))
+        texts = pc.fill_null(column.take(rows).cast(pa.string()), "")
+        return Cells(np.where(apart, 0.0, values), rows, pc.if_else(pa.array(gone[rows]), "", texts))
     try:
         if pa.types.is_timestamp(kind):
             column = column.cast(pa.timestamp("s"), safe=False)
@@ -126,7 +154,7 @@ def typed_cells(column: Any, where: str, name: str, exact: bool = False) -> Cell
     return Cells(np.zeros(n), np.arange(n), pc.utf8_trim_whitespace(texts))
 
 
-def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Any:
+def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray, lenient: bool = False) -> Any:
     """Slices of a buffer as an array of text, doubled quotes undoubled; a ValueError if one is not UTF-8."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -137,7 +165,13 @@ def text_array(buf: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Any:
     where = np.repeat(begin - ends[:-1], sizes) + np.arange(ends[-1])
     data = buf[where]
     texts = pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(data)))
-    texts.validate(full=True)
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        if not lenient:
+            raise
+        slices = zip(begin.tolist(), end.tolist(), strict=True)
+        texts = pa.array([text_at(buf, a, b) for a, b in slices], pa.large_string())
     if (data == 34).any():  # a quote
         quoted = pa.array(buf[np.maximum(begin - 1, 0)] == 34)
         texts = pc.if_else(quoted, pc.replace_substring(texts, '""', '"'), texts)

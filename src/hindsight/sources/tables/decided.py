@@ -9,10 +9,10 @@ from ...errors import DisprovedError
 from ..base import BadRow, ReadOptions, Reject
 from ..columns import TableSource
 from ..labels import reads_as_number
-from ..plain_columns import ColumnLayout
 from .decisions import ColumnDecision, check_given, column_decimal, decide, identity, parse_types, table_decimal
 from .evidence import ColumnEvidence
 from .layout import TableLayout
+from .plain_layout import PlainLayout
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -115,8 +115,8 @@ class DecidedTable(TableSource):
     follows = False
     reported = (*TableSource.reported, "sums")
 
-    def _plain_layout(self) -> ColumnLayout:
-        return ColumnLayout(self.header, self.options, self.where, [])
+    def _plain_layout(self) -> PlainLayout:
+        return PlainLayout(self.header, self.options, self.where)
 
     def _take(self, decisions: Decisions) -> None:
         """Apply decisions."""
@@ -183,7 +183,7 @@ class DecidedTable(TableSource):
         elif self.decided:
             self._use(self._plain_layout())
         super().restore(state)
-        self.sums = state.get("sums", self.sums)
+        self.sums = state.get("sums", ())
 
     def follow(self, state: dict[str, Any]) -> None:
         self.restore(state)
@@ -213,4 +213,4 @@ def with_help(reason: str, column: str, options: ReadOptions) -> str:
 def strict_options(options: ReadOptions) -> ReadOptions:
     """The options for reading a plain table with the strict reader."""
     missing = options.missing if options.missing in ("error", "zero", "skip") else "error"
-    return replace(options, missing=missing, categorical=())
+    return replace(options, missing=missing, categorical=(), cross=())

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
+from ..arrow_types import PANDAS_INDEX
 from ..base import suggestion
-from ..parquet_arrow import PANDAS_INDEX
 from .cells import FORMATS
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ number as the value of the category's feature.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...rows.labels import number_text
+from ..parsers.csv import FEATURE, TEXT
 from .cells import FALSE_WORDS, HARD_WORDS, SOFT_WORDS, TRUE_WORDS, Cells, is_word, parse_dates, parse_numbers, years
 
 if TYPE_CHECKING:
@@ -23,16 +25,20 @@ if TYPE_CHECKING:
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # fmt: skip
+INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
 
 
 @dataclass
 class Indicators:
-    """Sparse features: each of `rows` has the feature `texts[codes]` in a namespace, with value 1 or `values`."""
+    """Sparse features: each of `rows` has the feature `texts[codes]` in a namespace, with value 1 or `values`.
+
+    Without texts, the codes are the numbers of the features.
+    """
 
     space: str
     rows: np.ndarray
     codes: np.ndarray
-    texts: list[str]
+    texts: list[str] | None
     values: np.ndarray | None = None  # other than 1, of a product
 
 
@@ -48,25 +54,21 @@ class Encoded:
         The rows without a value.
     named : list of Indicators
         Sparse features.
-    faults : ndarray of int
-        Rows whose cell does not have the type of the column; `reason` says why.
-    texts : list of str
-        The text of those cells; faults in plain numbers come last and have no text.
+    faults : dict of int to str
+        By row: why its cell does not have the type of the column.
     """
 
     values: np.ndarray | None
     missing: np.ndarray
     named: list[Indicators] = field(default_factory=list)
-    faults: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    texts: list[str] = field(default_factory=list)
-    reason: str = ""
+    faults: dict[int, str] = field(default_factory=dict)
 
 
 class Encoder:
     """The encoder of a column; `decided` says what it holds."""
 
     numeric = True  # whether it gives a number
-    as_text = False  # whether plain numbers are needed as they are written
+    role = FEATURE  # what the compiled parser of text does with the column
     spaces: tuple[str, ...] = ()
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
@@ -87,53 +89,67 @@ class Encoder:
             return cells.rows[:0], cells.rows, cells.texts
         return cells.rows[gone], cells.rows[~gone], cells.texts.filter(pa.array(~gone))
 
-    def _finish(self, values: np.ndarray, missing: np.ndarray, rows: np.ndarray, texts: Any, what: str) -> Encoded:
-        """Finish values partly parsed from text; those that are NaN (not a number) or infinite are faults."""
-        import pyarrow as pa
 
-        bad = ~np.isfinite(values[rows])
-        values[missing] = np.nan
-        faults, said = rows[bad], texts.filter(pa.array(bad)).to_pylist() if bad.any() else []
-        infinite = np.isinf(values)
-        if infinite.any():  # of a table of typed columns
-            faults, said = np.append(faults, np.flatnonzero(infinite)), [*said, *map(str, values[infinite].tolist())]
-            values[infinite] = np.nan
-        return Encoded(values, missing, [], faults, said, what)
+class NumericEncoder(Encoder):
+    """Plain numbers as they are, and texts that mean a number; a subclass has `parse`."""
+
+    fault = "{!r:.60} is not a number"
+
+    def parse(self, texts: Any) -> np.ndarray:
+        """The number of each text; NaN for other texts."""
+        raise NotImplementedError
+
+    def encode(self, cells: Cells) -> Encoded:
+        if not len(cells.rows):
+            return Encoded(cells.numbers, cells.rows)
+        missing, rows, texts = self._given(cells)
+        cells.numbers[missing] = np.nan
+        if not len(rows):
+            return Encoded(cells.numbers, missing)
+        found = self.parse(texts)
+        cells.numbers[rows] = np.where(np.isfinite(found), found, np.nan)
+        return Encoded(cells.numbers, missing, [], self._faults(found, rows, texts))
+
+    def _faults(self, found: np.ndarray, rows: np.ndarray, texts: Any) -> dict[int, str]:
+        """Why texts are no numbers of this column, by row."""
+        bad = np.flatnonzero(~np.isfinite(found))
+        if not len(bad):
+            return {}
+        return dict(zip(rows[bad].tolist(), map(self.reason, texts.take(bad).to_pylist()), strict=True))
+
+    def reason(self, text: str) -> str:
+        """Why a text is no number of this column."""
+        return f"{text!r:.60} is not finite" if INFINITE.fullmatch(text) else self.fault.format(text)
 
 
-class NumberEncoder(Encoder):
+class NumberEncoder(NumericEncoder):
     """Plain and formatted numbers."""
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
         super().__init__(decided, na)
-        self.as_text = decided.decimal == ","
+        self.role = TEXT if decided.decimal == "," else FEATURE
 
-    def encode(self, cells: Cells) -> Encoded:
-        missing, rows, texts = self._given(cells)
-        values = cells.numbers
-        if len(rows):
-            values[rows] = parse_numbers(texts, self.decided.decimal)
-        return self._finish(values, missing, rows, texts, "is not a number")
+    def parse(self, texts: Any) -> np.ndarray:
+        return parse_numbers(texts, self.decided.decimal)
 
 
-class BooleanEncoder(Encoder):
+class BooleanEncoder(NumericEncoder):
     """1 for words that mean true, 0 for those that mean false."""
 
-    def encode(self, cells: Cells) -> Encoded:
+    fault = "{!r:.60} is neither true nor false"
+
+    def parse(self, texts: Any) -> np.ndarray:
         import pyarrow.compute as pc
 
-        missing, rows, texts = self._given(cells)
-        values = cells.numbers
         lower = pc.utf8_lower(texts)
         true, false = is_word(lower, TRUE_WORDS), is_word(lower, FALSE_WORDS)
-        values[rows] = np.where(true, 1.0, np.where(false, 0.0, np.nan))
-        return self._finish(values, missing, rows, texts, "is neither true nor false")
+        return np.where(true, 1.0, np.where(false, 0.0, np.nan))
 
 
 class CategoryEncoder(Encoder):
     """An indicator "column=value" for every value, added when it first appears."""
 
-    numeric, as_text = False, True
+    numeric, role = False, TEXT
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
         super().__init__(decided, na)
@@ -154,13 +170,14 @@ class CategoryEncoder(Encoder):
         return Encoded(None, missing, named)
 
 
-class DateEncoder(Encoder):
+class DateEncoder(NumericEncoder):
     """The years since 2000, and indicators for month, weekday and, if there is a time, hour."""
 
-    as_text = True
+    role = TEXT
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
         super().__init__(decided, na)
+        self.fault = f"{{!r:.60}} is not a date like {decided.form}"
         self.spaces = tuple(f"{decided.name} {part}" for part in ("month", "weekday", "hour"))
 
     def encode(self, cells: Cells) -> Encoded:
@@ -170,12 +187,11 @@ class DateEncoder(Encoder):
         missing, rows, texts = self._given(cells)
         values = np.full(len(cells.numbers), np.nan)
         stamps = parse_dates(texts, self.decided.form)
-        values[rows] = years(stamps)
-        out = self._finish(values, missing, rows, texts, f"is not a date like {self.decided.form}")
-        plain = np.ones(len(cells.numbers), bool)
-        plain[cells.rows] = False
-        out.faults = np.append(out.faults, np.flatnonzero(plain))
-        good = np.isfinite(values[rows])
+        found = values[rows] = years(stamps)
+        out = Encoded(values, missing, [], self._faults(found, rows, texts))
+        numbers = np.setdiff1d(np.arange(len(values)), cells.rows)
+        out.faults |= dict.fromkeys(numbers.tolist(), f"a number is not a date like {self.decided.form}")
+        good = np.isfinite(found)
         if not good.any():
             return out
         rows, stamps = rows[good], stamps.filter(pa.array(good))
@@ -190,7 +206,7 @@ class DateEncoder(Encoder):
 class TextEncoder(Encoder):
     """An indicator "column=word" for every lower-case word, and for neighbouring words if asked for."""
 
-    numeric, as_text = False, True
+    numeric, role = False, TEXT
 
     def __init__(self, decided: ColumnDecision, na: tuple[str, ...] = ()) -> None:
         super().__init__(decided, na)
@@ -291,6 +307,8 @@ def category_pairs(name: str, one: Sequence[Indicators], other: Sequence[Indicat
             rows, i, j = np.intersect1d(a.rows, b.rows, assume_unique=True, return_indices=True)
             if len(rows):
                 met, codes = np.unique(np.column_stack([a.codes[i], b.codes[j]]), axis=0, return_inverse=True)
+                assert a.texts is not None
+                assert b.texts is not None
                 texts = [f"{a.texts[x]}{SIGN}{b.texts[y]}" for x, y in met.tolist()]
                 out.append(Indicators(name, rows, codes.ravel(), texts))
     return out

@@ -168,7 +168,7 @@ class TextTable(DecidedTable, CsvSource):
             begin, line = int(found.counts[STOP]), int(found.counts[LINE])
             n = min(len(found.rows), most - seen)
             try:
-                columns = text_cells(reader.buf, found, n, list(evidence), roles, self.swapped)
+                columns = text_cells(reader.buf, found, n, list(evidence), roles, roles, self.swapped)
             except ValueError as error:
                 raise SourceError(f"{self.where}, near line {line}: {error}: say --encoding cp1252") from None
             for name, cells in columns.items():
@@ -182,8 +182,8 @@ class TextTable(DecidedTable, CsvSource):
 
     def _cells_in(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, roles: np.ndarray) -> Records:
         """Parse whole records into numbers and cells of text."""
-        dest = np.cumsum(roles == FEATURE) - 1
-        return self._split(buf, begin, end, final, line, roles, dest, _NAMES, pad=True)
+        dest, width = np.arange(len(roles)), int((roles == FEATURE).sum())
+        return self._split(buf, begin, end, final, line, roles, dest, width, _NAMES, pad=True)
 
 
 class Transcoded(Rewritten):
