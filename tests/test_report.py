@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hindsight
 from browser import faults, needs_browser, started
 from commands import run, stopped_after
-from conftest import nightly
+from conftest import nightly, one_by_one
 from hindsight.charts.runs import PROMISE
 from hindsight.errors import MismatchError
 from hindsight.reports.writing import write_report

@@ -26,7 +26,8 @@ from ..online.run import Run, of_width, play
 from ..rows.data import Data
 from ..training.certify import certify_runs
 from ..training.recording import losses_of, scores_of
-from .replay import StoredRows, begun, learn_again
+from .replay import Replay, StoredRows
+from .requests import ServiceError
 from .store import Store
 
 if TYPE_CHECKING:
