@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from ..certificates.headline import MISTAKES, SQUARES, Scores
+from ..certificates.wording import MISTAKES, SQUARES, Scores
 from ..errors import OptionError
 from ..online.margins import each_loss, each_mean
 from ..rows.labels import chosen_codes, targets_of_runs
