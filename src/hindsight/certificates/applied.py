@@ -296,7 +296,7 @@ class Game(NamedTuple):
     @classmethod
     def beside(cls, run: Run, data: Data, t: Rounds, u: np.ndarray, *more: Any) -> Game:
         """The game against u, with its margins."""
-        return cls(run, data, t, u, data.margins(u)[t.row], *more)
+        return cls(run, data, t, u, t.of(data.kept_margins(u)), *more)
 
     def lemma(
         self, factor: float, allowed: np.ndarray, *terms: np.ndarray, step: np.ndarray | None = None,
@@ -347,13 +347,13 @@ def seek(run: Run, data: Data, t: Rounds, loss: Any, factor: float, a: np.ndarra
     without u, so the sum is D(u, w')/eta_T plus such a term; the theta of w' is theta_1 plus each step times
     1 - eta_T/eta_t.
     """
-    factors = np.bincount(t.row, a, data.rounds)  # summed over the passes of each row
+    factors = t.by_row(a)
     geometry = run.learner.geometry
     kappa = factor / float(t.eta[-1])
     if u is None:
         around, fixed = None, run.learner.rate.is_constant()
         if not fixed:
-            around = -data.combine(np.bincount(t.row, t.step * (1.0 - t.eta[-1] / t.eta), data.rounds))
+            around = -data.combine(t.by_row(t.step * (1.0 - t.eta[-1] / t.eta)))
         best = comparator.best(data, loss, geometry, kappa, factors, run.first, tol, around=around)
         how = best.how if loss.convex else "found"
         divergence = best.divergence if fixed else space(geometry, data.width, run.first).divergence(best.u)

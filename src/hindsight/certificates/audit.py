@@ -30,7 +30,8 @@ class Rounds:
 
     Attributes
     ----------
-    row : the index of the row.
+    row : the index of the row; None if each row is one round, in their order.
+    rows : the number of rows.
     y, c, eta : label, weight and rate.
     z : margin before the update.
     q, top : |x|_2^2 and |x|_inf.
@@ -42,7 +43,8 @@ class Rounds:
         may have changed the logarithm of a weight.
     """
 
-    row: np.ndarray
+    row: np.ndarray | None
+    rows: int
     y: np.ndarray
     c: np.ndarray
     eta: np.ndarray
@@ -57,7 +59,15 @@ class Rounds:
     @cached_property
     def marks(self) -> np.ndarray:
         """The rounds at which sums are kept."""
-        return marks_of(self.row.size)
+        return marks_of(self.z.size)
+
+    def of(self, each: np.ndarray) -> np.ndarray:
+        """What was computed for each row, in the rounds of that row."""
+        return each if self.row is None else each[self.row]
+
+    def by_row(self, each: np.ndarray) -> np.ndarray:
+        """The sum, for each row, over the rounds in which it was played."""
+        return each if self.row is None else np.bincount(self.row, each, self.rows)
 
     def course(self, measured: np.ndarray, rival: np.ndarray, bound: np.ndarray) -> Course:
         """The course, from what is measured in each round, what a comparator loses in it, and the bound after it."""
@@ -154,13 +164,13 @@ def replay_all(runs: list[Run], data: Data) -> list[Rounds]:
     for old, new, noted in zip(runs, again, out, strict=True):
         check_same(old, new, float(noted[-1].sum()))
     if counted == data.rounds and passes == 1:  # nothing to pick or repeat, so nothing to copy
-        row, y, c = np.arange(counted), data.y, data.c
-        return [Rounds(row, y, c, each.learner.rate.of_rounds(counted), *out[k, :, 0]) for k, each in enumerate(runs)]
+        rates = (each.learner.rate.of_rounds(counted) for each in runs)
+        return [Rounds(None, counted, data.y, data.c, eta, *noted[:, 0]) for eta, noted in zip(rates, out, strict=True)]
     keep = data.c > 0.0
     row = np.tile(np.flatnonzero(keep), passes)
     y, c = data.y[row], data.c[row]
     return [
-        Rounds(row, y, c, each.learner.rate.of_rounds(row.size), *(v[:, keep].ravel() for v in out[k]))
+        Rounds(row, data.rounds, y, c, each.learner.rate.of_rounds(row.size), *(v[:, keep].ravel() for v in out[k]))
         for k, each in enumerate(runs)
     ]
 

@@ -167,7 +167,7 @@ def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
     """
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows makes a certificate void
         times = t.c * t.eta if case.quantity.endswith("times its rate") else t.c
-        sums = 2.0 * EPS * t.row.size * float(np.abs(case.course.bound).max())
+        sums = 2.0 * EPS * t.z.size * float(np.abs(case.course.bound).max())
         lost = float((times * _start_loses(run, data, t, case)).sum())
         off = float((times * _margins(run, data, t, case)).sum())
         if run.learner.geometry.linear:
@@ -180,8 +180,8 @@ def band(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> Band:
 def _start_loses(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
     """The loss of the starting weights in each round, for weights c of 1."""
     if case.quantity in (MISTAKES, WEIGHTED):
-        return np.ones(t.row.size)
-    z = margins_of_start(run, data)[t.row]
+        return np.ones(t.z.size)
+    z = t.of(margins_of_start(run, data))
     if case.theorem is theorems.GLM_TRON:
         return (each_mean(run.learner.loss, z) - t.y) ** 2
     return np.abs(each_loss(loss_of(run.learner), z, t.y))
@@ -191,11 +191,11 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
     """How much rounding in the margins of comparator and run may change the loss of each round, for weights c of 1."""
     u = case.comparator.u
     lanes = EPS * (8.0 + 0.125 * run.width)
-    sizes = data.margin_sizes(u)[t.row]
+    sizes = t.of(data.margin_sizes(u))
     if case.quantity in (MISTAKES, WEIGHTED):
         return lanes * sizes
     loss = loss_of(run.learner)
-    other = np.abs(each_slope(loss, data.margins(u)[t.row], t.y)) * (sizes + np.abs(t.y))
+    other = np.abs(each_slope(loss, t.of(data.kept_margins(u)), t.y)) * (sizes + np.abs(t.y))
     return lanes * (other + np.abs(each_slope(loss, t.z, t.y)) * (np.abs(t.z) + np.abs(t.y)))
 
 
@@ -205,6 +205,6 @@ def _potentials(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.nda
     off = rounding(run, t, float(np.linalg.norm(u)))
     if run.learner.geometry.multiplicative:
         return off
-    far = float((u - first) @ (u - first)) + 2.0 * np.cumsum(divergence_change(t, data.margins(u)[t.row]))
+    far = float((u - first) @ (u - first)) + 2.0 * np.cumsum(divergence_change(t, t.of(data.kept_margins(u))))
     size = float(first @ first) + 2.0 * np.cumsum(t.change)
     return off + EPS * np.sqrt(np.maximum(0.0, size) * np.maximum(0.0, far))

@@ -185,17 +185,17 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
         Whether the bound of the theorem applies to this run.
     """
     c = t.c
-    factors = np.bincount(t.row, c, data.rounds)
+    factors = t.by_row(c)
     measured = case.measured
     at_hand = {"the comparator": case.comparator.u, "the weights of the run": run.weights}
     if case.quantity in (MISTAKES, WEIGHTED):
         best = fewest(data, factors, run.learner.geometry, at_hand.values())
         constant, lost, course = fewest_of_constant(t.y, c), measured, case.course.measured
-        rival = c * (data.y * data.margins(best.u) <= 0.0)[t.row]
+        rival = c * t.of(data.y * data.margins(best.u) <= 0.0)
     elif case.theorem is theorems.GLM_TRON:  # squares of errors behind a link: not convex, and at least 0
         best = Best(case.comparator.u, case.comparator.loss, case.comparator.loss, case.comparator.found)
         constant, lost, course = best_constant(Square(2.0), t.y, c), measured, case.course.measured
-        rival = c * (each_mean(run.learner.loss, data.margins(best.u)[t.row]) - t.y) ** 2
+        rival = c * (each_mean(run.learner.loss, t.of(data.margins(best.u))) - t.y) ** 2
     else:
         loss = loss_of(run.learner)
         each = c * each_loss(loss, t.z, t.y)
@@ -205,7 +205,7 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
         known = {"the comparator": case.comparator.loss} if lost == measured else {}
         best = of_loss(data, loss, factors, run.learner.geometry, tol, at_hand, known)
         constant = best_constant(loss, t.y, c)
-        rival = c * each_loss(loss, data.margins(best.u), data.y)[t.row]
+        rival = c * t.of(each_loss(loss, data.margins(best.u), data.y))
     sums = t.marks, summed(c, t.marks), course, summed(rival, t.marks)
     return told(run, data, case, promised and lost == measured, best, constant, lost, *sums)
 

@@ -211,7 +211,7 @@ def _certificate(
     void = any(need.met is False for need in needs)
     regret = certify_run(run, data, seek_best=False)
     rival = regret.comparator
-    own = float(each_loss(measured, data.margins(rival.u)[t.row], t.y).sum()) / m
+    own = float(each_loss(measured, t.of(data.margins(rival.u)), t.y).sum()) / m
     expectation, says = (math.nan, "void") if void else _in_expectation(run, data, t, regret, support)
     whose = (
         "the weights this model predicts with"

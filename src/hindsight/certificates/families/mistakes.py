@@ -65,7 +65,7 @@ def _at_most_all(bound: np.ndarray, t: Rounds) -> tuple[np.ndarray, tuple[str, .
 
 def _all_rounds(data: Data, t: Rounds) -> Data:
     """The rows with their weights multiplied by the number of passes."""
-    passes = t.row.size // np.count_nonzero(data.c)
+    passes = t.z.size // np.count_nonzero(data.c)
     if passes == 1:
         return data
     every = copy(data)

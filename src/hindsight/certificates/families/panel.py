@@ -206,10 +206,10 @@ def account_of(run: PanelRun, unit: float) -> Account | None:
 def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
     """The same sums with mistakes in place of losses. Members may bound mistakes; the aggregation bound does not."""
     t = rounds[0]
-    c = t.c * (np.arange(t.row.size) > 0) if starts_with_target(run) else t.c
+    c = t.c * (np.arange(t.z.size) > 0) if starts_with_target(run) else t.c
     name = MISTAKES if t.c.min() == t.c.max() == 1.0 else WEIGHTED
     made = [summed(np.where(t.y * used_margins(run, each) <= 0.0, c, 0.0), sums.marks) for each in rounds]
-    factors = np.bincount(t.row, c, data.rounds)
+    factors = t.by_row(c)
     points = (of_width(each.weights, run.width, run.intercept) for each in (run, *run.members))
     best = fewest(data, factors, run.learner.geometry, tuple(points))
     measure = Measure(name, float(run.facts.mistake_weight), 1.0)

@@ -36,7 +36,7 @@ def penalised_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> Ap
         )
     unit = float(t.eta[0]) if fixed else 1.0  # sums are in units of it
     weight = t.eta * t.c / unit
-    factors, rounds = np.bincount(t.row, weight, data.rounds), float(t.eta.sum()) / unit
+    factors, rounds = t.by_row(weight), float(t.eta.sum()) / unit
     goal = Goal(data, loss, factors, penalties(run, rounds), run.first, 1.0 / unit)
     point, gap, how = (data.check(u), math.inf, "given") if u is not None else goal.best(tol, run.weights)
     game = Game.beside(run, data, t, point, math.nan, gap, how)
