@@ -251,7 +251,7 @@ MUTANTS = (
     # --- second order
     Mutant("ridge: the opening row counts in the headline", "certificates.outcome.in_hindsight", r"weights\[ledger\.opens\], measured", "factors_of_rows(data, passes, False), measured", ("ridge",)),
     Mutant("verdict: a band of 1e-6", "certificates.theorems.verdict", r"1e-9", "1e-6", RIDGE),
-    Mutant("ridge: an objective that is off by 1e-3 will do", "certificates.families.adaptive.least_squares", r"BAND \*", "1e-3 *", RIDGE),
+    Mutant("ridge: an objective that is off by 1e-3 will do", "certificates.families.adaptive.apply_ridge", r"BAND \*", "1e-3 *", RIDGE),
     Mutant("ridge: the opening row counts", "certificates.ledger.opens", r"FROM_FIRST_TARGET", "('running', 'vaw')", ("ridge",)),
     Mutant("ridge: the prior does not grow", "kernels.second_order.grow_prior", r"low = min\(low, i\)", "low = low", RIDGE),
     Mutant("ridge: half of the first prior", "kernels.second_order.take_prior", r"math\.sqrt\(state", "math.sqrt(0.5 * state", RIDGE),
@@ -285,8 +285,8 @@ MUTANTS = (
     Mutant("window: the prior is put back too late", "kernels.second_order.WindowedRidge.dot", r"WORN", "4.0", WINDOWED),
     Mutant("window: drops do not count", "certificates.theorems.windows", r" \+ drops", "", WINDOWED),
     Mutant("window: the price is not taken off", "certificates.theorems.windows", r"paid - price", "paid", WINDOWED),
-    Mutant("window: a last window that is off by 1e-3 will do", "certificates.families.adaptive.windowed_least_squares", r"BAND \* max", "1e-3 * max", WINDOWED),
-    Mutant("window: one u for all rounds is not looked at", "certificates.families.adaptive.windowed_least_squares", r"above = .*", "above = True", WINDOWED),
+    Mutant("window: a last window that is off by 1e-3 will do", "certificates.families.adaptive.apply_windowed_ridge", r"BAND \* max", "1e-3 * max", WINDOWED),
+    Mutant("window: one u for all rounds is not looked at", "certificates.families.adaptive.apply_windowed_ridge", r"above = .*", "above = True", WINDOWED),
     Mutant("window: rows are a round older", "certificates.families.adaptive.last_window", r"\(age \+", "(1.0 + age +", WINDOWED),
     Mutant("window: the prior of the next round", "certificates.families.adaptive.last_window", r" / gamma", "", WINDOWED),
     Mutant("window: the opening row counts", "certificates.ledger.opens", r"FROM_FIRST_TARGET", "('running', 'ridge', 'vaw')", WINDOWED),
@@ -296,7 +296,7 @@ MUTANTS = (
     Mutant("newton: no step along the image", "kernels.second_order.LogisticNewton.step", r"d \* state\.new_right\[k\]", "0.0", ("newton",)),
     Mutant("newton: half the price", "kernels.ledger.newton_price", r"0\.5 \* \(q", "0.25 * (q", ("newton",)),
     Mutant("newton: the price without its denominator", "kernels.ledger.newton_price", r" / \(1\.0 \+ C \* q\)", "", ("newton",)),
-    Mutant("newton: quadratics never exceed", "certificates.families.adaptive.newton", r"np\.maximum\(0\.0, b\.u\.more\)", "0.0 * b.u.more", ("newton",)),
+    Mutant("newton: quadratics never exceed", "certificates.families.adaptive.apply_newton", r"np\.maximum\(0\.0, b\.u\.more\)", "0.0 * b.u.more", ("newton",)),
     Mutant("newton: the quadratics' curvature at u", "certificates.theorems.quadratic_gap", r"0\.5 \* C", "C", ("newton",)),
     # --- aggregation
     Mutant("log: rate 1 whatever the weights", "kernels.aggregation.LogMixture.set_rate", r"1\.0 / c", "1.0", LOG),

@@ -141,14 +141,14 @@ def measured_name(loss: Any) -> str:
     return "squared error" if loss.quadratic else f"{loss.name} loss"
 
 
-def unit_of(learner: Learner) -> tuple[float, str]:
+def unit_and_name(learner: Learner) -> tuple[float, str]:
     """The factor from a learner's loss to what is measured, and its name; 1 for GLM-tron's matching loss."""
     if learner.theorem == "glm-tron":
         return 1.0, "matching loss"
     return measured_unit(learner.loss), measured_name(learner.loss)
 
 
-def loss_of(learner: Learner) -> Any:
+def loss_as_measured(learner: Learner) -> Any:
     """The loss of a learner as it is measured."""
     return learner.loss if learner.theorem == "glm-tron" else measured_loss(learner.loss)
 

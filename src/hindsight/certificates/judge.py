@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels.floats import EPS
 from ..online.margins import each_loss, each_mean, each_slope
 from . import theorems
-from .applied import AppliedTheorem, Band, Judged, divergence_change, loss_of, rounding
+from .applied import AppliedTheorem, Band, Judged, divergence_change, loss_as_measured, rounding
 from .certificate import MISTAKES, WEIGHTED, Assumption
 from .families.adaptive import TERMS, margins_of_start
 from .families.convex import convex, implicit_descent, no_theorem
@@ -184,7 +184,7 @@ def _start_loses(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.nd
     z = t.of(margins_of_start(run, data))
     if case.theorem is theorems.GLM_TRON:
         return (each_mean(run.learner.loss, z) - t.y) ** 2
-    return np.abs(each_loss(loss_of(run.learner), z, t.y))
+    return np.abs(each_loss(loss_as_measured(run.learner), z, t.y))
 
 
 def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarray:
@@ -194,7 +194,7 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
     sizes = t.of(data.margin_sizes(u))
     if case.quantity in (MISTAKES, WEIGHTED):
         return lanes * sizes
-    loss = loss_of(run.learner)
+    loss = loss_as_measured(run.learner)
     other = np.abs(each_slope(loss, t.of(data.kept_margins(u)), t.y)) * (sizes + np.abs(t.y))
     return lanes * (other + np.abs(each_slope(loss, t.z, t.y)) * (np.abs(t.z) + np.abs(t.y)))
 

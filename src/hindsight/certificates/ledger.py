@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 PIECE = 4096  # rows that comparators are tried on in turn, while they are in the cache
 
 
-class Block(NamedTuple):
+class SomeRounds(NamedTuple):
     """Some rounds of a run: margins, norms, steps, targets, weights (0 for a row that only sets the start), the range
     of the targets before each round, and the positions of the marks."""
 
@@ -99,7 +99,7 @@ class Ledger:
         The number of rounds added. Rows of weight 0 do not count.
     """
 
-    def __init__(self, run: Run, add_terms: Callable[[Run, Block, np.ndarray, np.ndarray], None]) -> None:
+    def __init__(self, run: Run, add_terms: Callable[[Run, SomeRounds, np.ndarray, np.ndarray], None]) -> None:
         self.run: Any = run
         self.add_terms, panel = add_terms, isinstance(run, PanelRun)
         self.members = run.members if isinstance(run, PanelRun) else [run]
@@ -131,7 +131,7 @@ class Ledger:
         sums = np.zeros((len(self.members), places.size, FIELDS))
         for k, member in enumerate(self.members):
             mine = weight if opens(member) else c
-            block = Block(own[k, 0], own[k, 1], own[k, 3], y, mine, low, high, places)
+            block = SomeRounds(own[k, 0], own[k, 1], own[k, 3], y, mine, low, high, places)
             self.add_terms(member, block, self.totals[k], sums[k])
         if getattr(self.run.learner, "drift", 0.0):
             self.each.append(self._used(own[:, 0], y, weight, low, high)[:, weight > 0.0].T)
@@ -266,7 +266,7 @@ class Opponent:
     u: np.ndarray
     opens: bool = False
     member: Run | None = None
-    terms: Callable[[Opponent, Run, Block, np.ndarray], np.ndarray] | None = None
+    terms: Callable[[Opponent, Run, SomeRounds, np.ndarray], np.ndarray] | None = None
     lost: np.ndarray = field(default_factory=lambda: np.empty(0))
     more: np.ndarray = field(default_factory=lambda: np.empty(0))
     sums: np.ndarray = field(default_factory=lambda: np.zeros(3))
@@ -326,9 +326,9 @@ def pieces(data: Data) -> Iterator[tuple[slice, Any]]:
             yield slice(first + a, first + b), part_of(rows, a, b)
 
 
-def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray) -> Block:
+def played_again(run: Run, rows: Any, y: np.ndarray, c: np.ndarray) -> SomeRounds:
     """Play rows with a fresh run and return them as a block, without target ranges and marks."""
     own = np.zeros((1, 4, y.size))
     if Single(run, 0).play(rows, 0, y.size, y, c, own) < y.size:
         raise MismatchError("a row cannot be played: these are not the rows of the run")
-    return Block(own[0, 0], own[0, 1], own[0, 3], y, c, y, y, np.empty(0, np.int64))
+    return SomeRounds(own[0, 0], own[0, 1], own[0, 3], y, c, y, y, np.empty(0, np.int64))

@@ -19,7 +19,7 @@ from ..online.panel import PanelRun
 from ..online.parts import LINKS
 from ..online.run import of_width
 from . import theorems
-from .applied import loss_of, measured_loss, measured_unit
+from .applied import loss_as_measured, measured_loss, measured_unit
 from .audit import members_of, passes_over, play_again
 from .best import clock, comparator
 from .best.constant import best_constant, constant_point, fewest_of_constant
@@ -197,7 +197,7 @@ def outcome(run: Run, data: Data, t: Rounds, case: AppliedTheorem, tol: float, p
         constant, lost, course = best_constant(Square(2.0), t.y, c), measured, case.course.measured
         rival = c * (each_mean(run.learner.loss, t.of(data.margins(best.u))) - t.y) ** 2
     else:
-        loss = loss_of(run.learner)
+        loss = loss_as_measured(run.learner)
         each = c * each_loss(loss, t.z, t.y)
         lost = float(each.sum())
         lost = measured if abs(lost - measured) <= SAME * abs(measured) else lost

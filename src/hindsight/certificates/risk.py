@@ -27,7 +27,7 @@ from ..online.together import Single
 from ..storage.registry import storable
 from ..validation import number
 from . import theorems
-from .applied import loss_of, unit_of
+from .applied import loss_as_measured, unit_and_name
 from .audit import Rounds, passes_over, play_over, replay
 from .best import comparator
 from .certificate import Assumption, Certificate, Certificates, Comparator
@@ -176,7 +176,7 @@ def _largest_loss(learner: Learner, bound: float | None, support: float | None, 
     ends = (-float(target or 0.0), float(target or 0.0)) if ends is None else ends
     corners = [(z, y) for z in (-reach, reach) for y in ends]
     z, y = (np.array(values) for values in zip(*corners, strict=True))
-    return float(each_loss(loss_of(learner), z, y).max())
+    return float(each_loss(loss_as_measured(learner), z, y).max())
 
 
 def _certificate(
@@ -191,7 +191,10 @@ def _certificate(
     label: str | None,
 ) -> RiskCertificate:
     t = replay(run, data)
-    measured, quantity = loss_of(run.learner), unit_of(run.learner)[1].replace("squared error", "square loss")
+    measured, quantity = (
+        loss_as_measured(run.learner),
+        unit_and_name(run.learner)[1].replace("squared error", "square loss"),
+    )
     loss = each_loss(measured, t.z, t.y)
     m, mean, high, low = loss.size, math.fsum(loss) / loss.size, float(loss.max()), float(loss.min())
     seen = f"largest seen {high:.6g}" if low >= 0.0 else f"least seen {low:.6g}"

@@ -31,7 +31,7 @@ from ..applied import (
 from ..best.comparator import best_in_metric
 from ..certificate import FOR_ALL_ROUNDS, Assumption, Comparator
 from ..course import Course
-from ..ledger import Block, Opponent, Terms, opens
+from ..ledger import Opponent, SomeRounds, Terms, opens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,32 +45,32 @@ BAND = 1e-6  # how far the ridge objective kept along the run may be from the on
 # ---------------------------------------------------------------- what a round adds up to
 
 
-def add_lazy_steps(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+def lazy_terms(run: Run, b: SomeRounds, sums: np.ndarray, kept: np.ndarray) -> None:
     """Add the terms of theorem R, for the slopes that were used."""
     eta, base = rate_and_base(run)
     loss = run.learner.loss
     for_parts(ledger.add_lazy, loss)(b.z, b.q, b.step, b.y, b.c, loss, eta, ahead(run), base, b.places, sums, kept)
 
 
-def add_ridge(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+def ridge_terms(run: Run, b: SomeRounds, sums: np.ndarray, kept: np.ndarray) -> None:
     """Add the terms of theorem V for the margins of ridge regression, in its exact form, which any prediction has."""
     for_parts(ledger.add_square, run.learner.loss)(b.z, b.z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
-def add_forecaster(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+def forecaster_terms(run: Run, b: SomeRounds, sums: np.ndarray, kept: np.ndarray) -> None:
     """Add the terms of theorem V for Vovk, Azoury and Warmuth's forecaster: ridge margins follow from its margins."""
     middle = 0.5 * (b.low + b.high)
     z = middle + (b.z - middle) * (1.0 + b.q)
     for_parts(ledger.add_square, run.learner.loss)(b.z, z, b.q, b.y, b.c, run.learner.loss, b.places, sums, kept)
 
 
-def add_newton(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+def newton_terms(run: Run, b: SomeRounds, sums: np.ndarray, kept: np.ndarray) -> None:
     """Add the terms of theorem N, which has quadratics in place of the log losses."""
     loss, kappa = run.learner.loss, float(run.learner.geometry.kappa)
     for_parts(ledger.add_newton, loss)(b.z, b.q, b.step, b.y, b.c, loss, kappa, b.places, sums, kept)
 
 
-def newton_gap(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
+def newton_gap(one: Opponent, run: Run, b: SomeRounds, z: np.ndarray) -> np.ndarray:
     """By how much the quadratic of each round exceeds the loss at a comparator with margins z."""
     loss, p = run.learner.loss, each_mean(run.learner.loss, b.z)
     C = b.c * run.learner.geometry.kappa * p * (1.0 - p)
@@ -208,7 +208,7 @@ def sought(run: Run, data: Data, factors: np.ndarray, u: Any, tol: float) -> tup
     return point, 0.5 * float(metric @ (point - start) ** 2), np.inf, "given", ()
 
 
-def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
+def apply_lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
     """Apply theorem R: lazy steps in a metric that never decreases."""
     loss, unit, sums = run.learner.loss, measured_unit(run.learner.loss), b.terms()
     eta, _ = rate_and_base(run)
@@ -224,7 +224,7 @@ def lazy_steps(run: Run, b: Beside) -> AppliedTheorem:
     )  # fmt: skip
 
 
-def least_squares(run: Run, b: Beside) -> AppliedTheorem:
+def apply_ridge(run: Run, b: Beside) -> AppliedTheorem:
     """Σ c(y − p)² = min_u [L_u + Σ λ(u − w_1)²] + Σ c[(y − p)² − (y − z)²/(1 + cq)] for predictions p of any kind.
 
     The smallest value of the objective is computed twice, from the run and from the rows in hindsight. If the two
@@ -242,7 +242,7 @@ def least_squares(run: Run, b: Beside) -> AppliedTheorem:
     return b.case(run, theorem, b.course(1.0, sums.price), (Assumption(drops, bool(agrees)),), note)
 
 
-def windowed_least_squares(run: Run, b: Beside) -> AppliedTheorem:
+def apply_windowed_ridge(run: Run, b: Beside) -> AppliedTheorem:
     """Σ c(y − z)²/(1 + cq) + drops = m_T + (1 − γ) Σ m_t, m_t the smallest value of the objective after round t.
 
     m_T is computed twice, from the run and from the rows in hindsight. If the two differ, digits were lost to rounding,
@@ -289,7 +289,7 @@ def last_window(run: Run, b: Beside, gamma: float) -> tuple[float, float]:
     return best.objective, lost_by_start(run, b.data, weights)
 
 
-def newton(run: Run, b: Beside) -> AppliedTheorem:
+def apply_newton(run: Run, b: Beside) -> AppliedTheorem:
     """Apply theorem N: quadratics replace the log losses, and the amount by which they exceed them at u is added."""
     loss, sums = run.learner.loss, b.terms()
     is_log_loss = type(loss) is Logistic and loss.scale == 1.0
@@ -302,21 +302,21 @@ def newton(run: Run, b: Beside) -> AppliedTheorem:
     return b.case(run, theorems.NEWTON, b.course(1.0, sums.price + met), needs, note)
 
 
-TERMS: dict[str | None, Callable[[Run, Block, np.ndarray, np.ndarray], None]] = {
-    "running": add_lazy_steps,
-    "scale-free": add_lazy_steps,
-    "ridge": add_ridge,
-    "windowed-ridge": add_ridge,
-    "vaw": add_forecaster,
-    "newton": add_newton,
+TERMS: dict[str | None, Callable[[Run, SomeRounds, np.ndarray, np.ndarray], None]] = {
+    "running": lazy_terms,
+    "scale-free": lazy_terms,
+    "ridge": ridge_terms,
+    "windowed-ridge": ridge_terms,
+    "vaw": forecaster_terms,
+    "newton": newton_terms,
 }
 APPLIED: dict[str | None, Callable[[Run, Beside], AppliedTheorem]] = {
-    "running": lazy_steps,
-    "scale-free": lazy_steps,
-    "ridge": least_squares,
-    "windowed-ridge": windowed_least_squares,
-    "vaw": least_squares,
-    "newton": newton,
+    "running": apply_lazy_steps,
+    "scale-free": apply_lazy_steps,
+    "ridge": apply_ridge,
+    "windowed-ridge": apply_windowed_ridge,
+    "vaw": apply_ridge,
+    "newton": apply_newton,
 }
 
 
@@ -326,7 +326,7 @@ def in_ledger(run: Run) -> bool:
     return learner.theorem in TERMS and (learner.theorem != "scale-free" or learner.rate.is_constant())
 
 
-def add_terms(run: Run, b: Block, sums: np.ndarray, kept: np.ndarray) -> None:
+def add_terms(run: Run, b: SomeRounds, sums: np.ndarray, kept: np.ndarray) -> None:
     """Add some rounds to the sums of a ledger and keep the sums at marks; do nothing if the theorem reads no ledger."""
     if in_ledger(run):
         TERMS[run.learner.theorem](run, b, sums, kept)
@@ -341,7 +341,7 @@ def opponent_of(run: Run, u: np.ndarray) -> Opponent:
     return Opponent(u, opens(run))
 
 
-def met_convexity(one: Opponent, run: Run, b: Block, z: np.ndarray) -> np.ndarray:
+def met_convexity(one: Opponent, run: Run, b: SomeRounds, z: np.ndarray) -> np.ndarray:
     """Return zeros, and note in `faults` where the loss was not convex at the margins that occurred."""
     after = b.z + ahead(run) * (b.q * b.step)
     one.faults += convexity_faults(run.learner.loss, b.y, b.z, z, after)

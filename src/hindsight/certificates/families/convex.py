@@ -13,7 +13,7 @@ from ...kernels.floats import EPS
 from ...online.margins import each_loss, each_mean, each_slope
 from ...online.parts import LINKS
 from .. import theorems
-from ..applied import AppliedTheorem, Game, convexity, divergence_change, rounding, seek, size_of_losses, unit_of
+from ..applied import AppliedTheorem, Game, convexity, divergence_change, rounding, seek, size_of_losses, unit_and_name
 from ..certificate import Assumption
 from .adaptive import slope_error
 
@@ -34,7 +34,7 @@ def convex(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> AppliedTheore
     """
     loss, geometry, fixed = run.learner.loss, run.learner.geometry, run.learner.rate.is_constant()
     paid, slope = each_loss(loss, t.z, t.y), each_slope(loss, t.z, t.y)
-    unit, name = unit_of(run.learner)
+    unit, name = unit_and_name(run.learner)
     weight = unit * (t.c if fixed else t.c * t.eta)
     game = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z, divergence = game.z, game.divergence
@@ -147,7 +147,7 @@ def implicit_descent(run: Run, data: Data, t: Rounds, u: Any, tol: float) -> App
     u minimises that form without its last distance. Squared errors are given without the scale of the loss.
     """
     loss, eta = run.learner.loss, t.eta
-    unit, name = unit_of(run.learner)
+    unit, name = unit_and_name(run.learner)
     game = seek(run, data, t, loss, 1.0, t.c, u, tol)
     z = game.z
     after, width, moved = landing(run, t)

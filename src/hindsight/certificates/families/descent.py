@@ -124,7 +124,7 @@ def _uncovered(descent: Descent, output: str) -> str | None:
     return None
 
 
-class Mark(NamedTuple):
+class DescentMark(NamedTuple):
     """A full-batch descent after some rounds: its mean and last weights, the smallest f, and its sums of rates."""
 
     rounds: int
@@ -135,7 +135,7 @@ class Mark(NamedTuple):
     best: float
 
 
-def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
+def _replay(descent: Descent, data: Data) -> tuple[Facts, list[DescentMark]]:
     """Play the descent again, check that it is the same, and return its facts and its marks."""
     if data.width != descent.width:
         raise MismatchError(f"the model has {descent.width} coordinates, these rows have {data.width}")
@@ -156,22 +156,22 @@ def _replay(descent: Descent, data: Data) -> tuple[Facts, list[Mark]]:
     return again.facts, marks
 
 
-def _play(descent: Descent, data: Data, rounds: int) -> list[Mark]:
+def _play(descent: Descent, data: Data, rounds: int) -> list[DescentMark]:
     """Play `rounds` rounds; for a full batch, return the marks after 1, 2, 4, ... rounds and after the last."""
-    marks: list[Mark] = []
+    marks: list[DescentMark] = []
 
     def add(_: int) -> None:
         t = descent.rounds
         if descent.batch is None and (t & (t - 1) == 0 or t == rounds):
             sums = float(descent.tally[0].rate), float(descent.tally[0].rate_gradient)
-            marks.append(Mark(t, descent.mean, descent.weights, *sums, min(descent.values)))
+            marks.append(DescentMark(t, descent.mean, descent.weights, *sums, min(descent.values)))
 
     descent.play(data, rounds, notify=add)
     return marks
 
 
 def _milestone(
-    objective: Callable[[Floats], float], mark: Mark, output: str, u: Floats, own: float, distance: float
+    objective: Callable[[Floats], float], mark: DescentMark, output: str, u: Floats, own: float, distance: float
 ) -> Milestone:
     measured = mark.best if output == "best" else objective(mark.mean)
     bound = theorems.gradient_descent(own, distance, mark.rate, mark.rate_gradient)

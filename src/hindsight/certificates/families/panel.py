@@ -91,7 +91,7 @@ def signed(
     run: PanelRun,
     data: Data,
     judged: dict[int, Judged],
-    measure: Measure,
+    measure: Quantity,
     sums: Sums,
     known: Known,
     label: str | None,
@@ -203,7 +203,7 @@ def account_of(run: PanelRun, unit: float) -> Account | None:
     return Account(max(0.0, objective), bound, tuple(u.tolist()), reach)
 
 
-def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Measure, Sums, Known]:
+def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> tuple[Quantity, Sums, Known]:
     """The same sums with mistakes in place of losses. Members may bound mistakes; the aggregation bound does not."""
     t = rounds[0]
     c = t.c * (np.arange(t.z.size) > 0) if starts_with_target(run) else t.c
@@ -212,7 +212,7 @@ def in_mistakes(run: PanelRun, data: Data, rounds: list[Rounds], sums: Sums) -> 
     factors = t.by_row(c)
     points = (of_width(each.weights, run.width, run.intercept) for each in (run, *run.members))
     best = fewest(data, factors, run.learner.geometry, tuple(points))
-    measure = Measure(name, float(run.facts.mistake_weight), 1.0)
+    measure = Quantity(name, float(run.facts.mistake_weight), 1.0)
     return measure, sums._replace(used=np.stack(made, axis=1)), Known({}, best, fewest_of_constant(t.y, c), {}, 1.0)
 
 
@@ -221,7 +221,7 @@ def is_power(rounds: int) -> bool:
     return rounds & (rounds - 1) == 0
 
 
-class Measure(NamedTuple):
+class Quantity(NamedTuple):
     """The quantity that is measured for a panel, its members and their comparators.
 
     Attributes
@@ -241,13 +241,13 @@ class Measure(NamedTuple):
         return self.name in COUNTED
 
 
-def loss_measure(run: PanelRun) -> Measure:
+def loss_measure(run: PanelRun) -> Quantity:
     """The measure for the loss by which the mixture weights its members."""
     loss, unit = run.learner.loss, measured_unit(run.learner.loss)
-    return Measure(measured_name(loss), unit * float(run.facts.loss), unit)
+    return Quantity(measured_name(loss), unit * float(run.facts.loss), unit)
 
 
-def factors_of(judged: dict[int, Judged], measure: Measure, run: PanelRun) -> dict[int, float]:
+def factors_of(judged: dict[int, Judged], measure: Quantity, run: PanelRun) -> dict[int, float]:
     """The factors from the bounds that hold to bounds on what is measured, by member; others are left out."""
     found: dict[int, float] = {}
     for k, one in judged.items():
@@ -278,7 +278,7 @@ def below_all(measured: float, best: Best | None) -> bool:
     return best is not None and best.reach == math.inf and measured < best.lower * (1.0 - NEAR)
 
 
-def curve_along(sums: Sums, measure: Measure, best: np.ndarray, along: tuple[Milestone, ...]) -> RegretCurve | None:
+def curve_along(sums: Sums, measure: Quantity, best: np.ndarray, along: tuple[Milestone, ...]) -> RegretCurve | None:
     """The curves of the mixture and the best fixed predictor, with the bound where it is known."""
     if not sums.mixture or not best.size or measure.counted:
         return None
@@ -288,7 +288,7 @@ def curve_along(sums: Sums, measure: Measure, best: np.ndarray, along: tuple[Mil
 
 
 def unsigned(
-    run: PanelRun, measure: Measure, verdict: Verdict, theorem: theorems.Theorem, needs: tuple[Assumption, ...],
+    run: PanelRun, measure: Quantity, verdict: Verdict, theorem: theorems.Theorem, needs: tuple[Assumption, ...],
     notes: tuple[str, ...], label: str | None, table: tuple[Member, ...], known: Outcome | None = None,
 ) -> Certificate:  # fmt: skip
     """The certificate of a panel without a signer."""
