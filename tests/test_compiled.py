@@ -9,8 +9,8 @@ import pytest
 from commands import python
 from conftest import nightly
 
-LEARN = 75  # functions for `learn` of a dense table with the default learner
-REPORT = 90  # with a certificate and a report
+LEARN = 57  # functions for `learn` of a dense table with the default learner
+REPORT = 73  # with a certificate and a report
 
 COUNT = """
 import sys

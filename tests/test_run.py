@@ -23,7 +23,7 @@ from conftest import (
 )
 from hindsight import kernels
 from hindsight.errors import RowError
-from hindsight.kernels.rows import CSR, Dense, Spaced
+from hindsight.kernels.rows import CSR, Dense, Spaced, strided
 from hindsight.online import learners
 from hindsight.online import run as running
 from hindsight.online.run import Run, check_start, play
@@ -47,6 +47,26 @@ def test_rows_are_not_copied(kind):
     assert rows.data is sparse.data
     assert np.shares_memory(rows.indices, sparse.indices)
     assert rows.data.dtype == kind
+
+
+@pytest.mark.parametrize("features", [4, 6, 9])
+def test_rows_in_reverse_order_are_read_alike_in_any_layout(features):
+    """The first columns of rows, which may have more of them or fewer than there are features."""
+    rng = np.random.default_rng(features)
+    X, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    turned = np.zeros((30, features))
+    turned[:, max(0, features - 6) :] = X[:, :features][:, ::-1]
+
+    def weights(rows, backwards=True):
+        run = Run(learners.ridge(), features, backwards=backwards)
+        assert run.play_block(rows, 0, 30, y, np.ones(30), np.empty((3, 30))) == 30
+        return run.weights
+
+    expected = weights(strided(rows_of(turned, 1.0)), backwards=False)
+    expected[:features] = expected[features - 1 :: -1]
+    layouts = X, np.asfortranarray(X), X[::-1].copy()[::-1], np.hstack((X, X))[:, :6], sp.csr_matrix(X)
+    for given in layouts:
+        np.testing.assert_array_equal(weights(rows_of(given, 1.0)), expected)
 
 
 def test_learning_leaves_the_rows_alone():

@@ -19,7 +19,7 @@ import numpy as np
 
 from .compiler import inlined, kernel, part
 from .online import read_sums, tally, tally_constant, write_sums
-from .simd import wide
+from .simd import larger, smaller, wide
 from .state import scalar, vector
 
 FOLD = 32  # rounds after which the chances of a mixture are folded into its logarithms
@@ -57,7 +57,7 @@ def chances(z):
 @inlined
 def log_chance(z, y):
     """-ln of the probability of a target in [0, 1]: its log loss."""
-    return max(z, 0.0) - y * z + math.log1p(math.exp(-abs(z)))
+    return larger(z, 0.0) - y * z + math.log1p(math.exp(-abs(z)))
 
 
 @inlined
@@ -65,7 +65,7 @@ def mixed_in_logs(logs, z):
     """The margin of the mean probability, from the logarithms of the weights; used if the probability underflows."""
     top, bottom = -np.inf, -np.inf
     for k in range(z.size):
-        top, bottom = max(top, logs[k] - log_chance(z[k], 1.0)), max(bottom, logs[k] - log_chance(z[k], 0.0))
+        top, bottom = larger(top, logs[k] - log_chance(z[k], 1.0)), larger(bottom, logs[k] - log_chance(z[k], 0.0))
     one, none = 0.0, 0.0
     for k in range(z.size):
         one += math.exp(logs[k] - log_chance(z[k], 1.0) - top)
@@ -80,7 +80,7 @@ def fold(state):
     for k in range(state.logs.size):
         state.logs[k] += math.log(state.chance[k])
         state.chance[k] = 1.0
-        top = max(top, state.logs[k])
+        top = larger(top, state.logs[k])
     for k in range(state.logs.size):
         state.logs[k] -= top
         state.share[k] = math.exp(state.logs[k])
@@ -92,7 +92,7 @@ def log_of_ratio(state, z, y, power, before):
     """ln(before / sum of v worth) where that sum underflows."""
     least, mixed = np.inf, 0.0
     for k in range(z.size):
-        least = min(least, power * log_chance(z[k], y) - state.logs[k] - math.log(state.chance[k]))
+        least = smaller(least, power * log_chance(z[k], y) - state.logs[k] - math.log(state.chance[k]))
     for k in range(z.size):
         mixed += math.exp(least + state.logs[k] + math.log(state.chance[k]) - power * log_chance(z[k], y))
     return math.log(before) + least - math.log(mixed)
@@ -197,7 +197,7 @@ def weigh(state):
     """The weights of the members at the rate, and their sum; at an infinite rate those with the least loss have 1."""
     least, total = np.inf, 0.0
     for k in range(state.lost.size):
-        least = min(least, state.lost[k])
+        least = smaller(least, state.lost[k])
     for k in range(state.lost.size):
         behind = state.lost[k] - least
         state.v[k] = math.exp(-state.rate[0] * behind) if state.rate[0] < np.inf else (1.0 if behind == 0.0 else 0.0)
@@ -208,7 +208,7 @@ def weigh(state):
 @inlined
 def within_range(clips, state, z):
     """A margin clipped to the range of the targets seen, unless `clips` is 0."""
-    return min(max(z, state.low[0]), state.high[0]) if clips != 0.0 else z
+    return smaller(larger(z, state.low[0]), state.high[0]) if clips != 0.0 else z
 
 
 @inlined
@@ -241,13 +241,13 @@ class MeanMixture(NamedTuple):
         return within_range(self.clips, state, mean)  # rounding may leave the range
 
     def set_rate(self, loss, state, c, weighed):
-        state.heaviest[0] = max(state.heaviest[0], c)
+        state.heaviest[0] = larger(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
         several = self.members > 1
         rate = math.log(self.members) / state.positive[0] if several and state.positive[0] > 0.0 else np.inf
         if several and self.floor > 0.0 and span > 0.0:
-            rate = max(rate, 1.0 / (self.floor * state.heaviest[0] * span * span))
-        state.rate[0] = min(state.rate[0], rate)
+            rate = larger(rate, 1.0 / (self.floor * state.heaviest[0] * span * span))
+        state.rate[0] = smaller(state.rate[0], rate)
         if state.rate[0] != weighed:
             weigh(state)
         for k in range(state.v.size):
@@ -262,9 +262,9 @@ class MeanMixture(NamedTuple):
     def weigh_members(self, loss, state, z, out, y, c):
         before, after = np.inf, np.inf
         for k in range(z.size):
-            before = min(before, state.lost[k])
+            before = smaller(before, state.lost[k])
             state.lost[k] += c * loss.value(within_range(self.clips, state, z[k]), y)
-            after = min(after, state.lost[k])
+            after = smaller(after, state.lost[k])
         mix = after - before
         if state.rate[0] < np.inf:
             mass = 0.0  # at least 1: that of the member that lost least
@@ -275,8 +275,8 @@ class MeanMixture(NamedTuple):
             state.mass[0] = mass
         gap = c * loss.value(out, y) - mix
         state.gap[0] += gap
-        state.positive[0] += max(gap, 0.0)
-        state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+        state.positive[0] += larger(gap, 0.0)
+        state.low[0], state.high[0] = smaller(state.low[0], y), larger(state.high[0], y)
         return state.rate[0] if state.rate[0] < np.inf else ANEW
 
     def shares(self, state):

@@ -94,29 +94,21 @@ kernel = compiled(nogil=True)
 inlined = njit(inline="always", **BARE)  # written into its callers before they are compiled
 
 
-def without_entry(options: dict[str, Any]) -> Any:
-    """A decorator for functions that only compiled code calls: without a Python wrapper they compile in half the time.
+def helper(function: Any) -> Any:
+    """Compile a function that only compiled code calls: without a Python wrapper that takes half the time.
 
-    Python can still call them; the wrapper is then compiled at the first call.
+    Python can still call it; the wrapper is then compiled at the first call.
     """
+    if config.DISABLE_JIT:
+        return function
+    way_in = njit(**BARE)(function)
 
-    def decorate(function: Any) -> Any:
-        if config.DISABLE_JIT:
-            return function
-        way_in = njit(**BARE)(function)
+    @wraps(function)
+    def from_python(*args: Any) -> Any:
+        return way_in(*args)
 
-        @wraps(function)
-        def from_python(*args: Any) -> Any:
-            return way_in(*args)
-
-        overload(from_python, jit_options=options, strict=False)(lambda *args: function)
-        return from_python
-
-    return decorate
-
-
-helper = without_entry(BARE)
-linked = without_entry(INLINE)  # compiled by itself, then written into its callers: shorter for what many call
+    overload(from_python, jit_options=BARE, strict=False)(lambda *args: function)
+    return from_python
 
 
 @cache

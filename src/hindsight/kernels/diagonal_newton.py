@@ -11,6 +11,7 @@ from .compiler import inlined
 from .geometries import geometry_part
 from .rows import ascends
 from .running import meet_target
+from .simd import larger, smaller
 from .state import scalar, vector
 
 
@@ -39,7 +40,7 @@ def divisor(prior, kappa, state, j, x, curvature):
     """x^2 over the divisor of coordinate j with this row."""
     if x * x == 0.0:
         return 0.0
-    top = max(state.largest_x[j], abs(x))
+    top = larger(state.largest_x[j], abs(x))
     return x * (x / (prior * top * top + kappa * (state.curved[j] + curvature * x * x)))
 
 
@@ -48,7 +49,7 @@ def keep(prior, kappa, state, j, x, curvature, d):
     """Update coordinate j after a row."""
     if x * x == 0.0:
         return
-    top, curved = max(state.largest_x[j], abs(x)), state.curved[j] + curvature * x * x
+    top, curved = larger(state.largest_x[j], abs(x)), state.curved[j] + curvature * x * x
     state.w[j] = state.w[j] * shrinkage(state, j, x) + d * (x / (prior * top * top + kappa * curved))
     state.largest_x[j], state.curved[j] = top, curved
 
@@ -74,11 +75,11 @@ class DiagonalNewton(NamedTuple):
                 continue
             z += state.w[rows.index(k)] * shrinkage(state, rows.index(k), x) * x
             q += x * x
-            top = max(top, abs(x))
+            top = larger(top, abs(x))
         if rows.bias != 0.0:
             z += state.w[last] * shrinkage(state, last, rows.bias) * rows.bias
             q += rows.bias * rows.bias
-            top = max(top, rows.bias)
+            top = larger(top, rows.bias)
         return z, q, top
 
     def opens(self, state, rows):
@@ -88,7 +89,7 @@ class DiagonalNewton(NamedTuple):
         if self.declared == 0.0:
             if state.begun[0] == 0.0 and rows.bias != 0.0:
                 return 0.0
-            z = min(max(z, state.low[0]), state.high[0])
+            z = smaller(larger(z, state.low[0]), state.high[0])
         curvature, inside, last = a * loss.curvature(z), 0.0, state.w.size - 1
         first, end = rows.span(t)
         for k in range(first, end):
@@ -99,7 +100,7 @@ class DiagonalNewton(NamedTuple):
 
     def step(self, loss, state, rows, t, z, y, c, d):
         if self.declared == 0.0:
-            z = min(max(z, state.low[0]), state.high[0])
+            z = smaller(larger(z, state.low[0]), state.high[0])
         curvature, last = c * loss.curvature(z), state.w.size - 1
         if not meet_target(loss, state, rows, y, self.declared):
             return

@@ -13,8 +13,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from .aggregation import ANEW, chances, log_chance, mixed_in_logs, start_of_range, within_range
+from .aggregation import ANEW, LogMixture, chances, log_chance, mixed_in_logs, start_of_range, within_range
 from .compiler import inlined, kernel, part
+from .simd import larger, smaller
 from .state import scalar, vector
 
 
@@ -52,7 +53,7 @@ def share(state, c, drift):
     """Update the weights after a round in which member k lost c paid[k], and return the mix loss of the round."""
     least, mass, rate, paid = np.inf, 0.0, state.rate[0], state.paid
     for k in range(paid.size):
-        least = min(least, paid[k])
+        least = smaller(least, paid[k])
         state.lost[k] += c * paid[k]
     for k in range(paid.size):
         state.v[k] *= math.exp(-rate * c * (paid[k] - least))
@@ -85,15 +86,11 @@ class LogDrift(NamedTuple):
         return mixed_in_logs(state.paid, z)
 
     def set_rate(self, loss, state, c, weighed):
-        state.heaviest[0] = max(state.heaviest[0], c)
+        state.heaviest[0] = larger(state.heaviest[0], c)
         if state.heaviest[0] > 0.0:
             lower_rate(state, 1.0 / state.heaviest[0])
 
-    def starts_with(self, state, bias, y):
-        return False
-
-    def as_used(self, state, z):
-        return z
+    starts_with, as_used = LogMixture.starts_with, LogMixture.as_used
 
     def weigh_members(self, loss, state, z, out, y, c):
         for k in range(z.size):
@@ -128,10 +125,10 @@ class MeanDrift(NamedTuple):
         return within_range(1.0, state, mean / total)  # rounding may leave the range
 
     def set_rate(self, loss, state, c, weighed):
-        state.heaviest[0] = max(state.heaviest[0], c)
+        state.heaviest[0] = larger(state.heaviest[0], c)
         span = state.high[0] - state.low[0]
         if span > 0.0 and state.heaviest[0] > 0.0:
-            lower_rate(state, min(state.rate[0], 1.0 / (self.floor * state.heaviest[0] * span * span)))
+            lower_rate(state, smaller(state.rate[0], 1.0 / (self.floor * state.heaviest[0] * span * span)))
 
     def starts_with(self, state, bias, y):
         return start_of_range(state, y, bias != 0.0)
@@ -147,12 +144,10 @@ class MeanDrift(NamedTuple):
         else:
             for k in range(z.size):
                 state.lost[k] += c * loss.value(out, y)
-        state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+        state.low[0], state.high[0] = smaller(state.low[0], y), larger(state.high[0], y)
         return ANEW
 
-    def shares(self, state):
-        """The weights of the members, in Python."""
-        return state.v / state.v.sum()
+    shares = LogDrift.shares
 
 
 @kernel

@@ -9,7 +9,7 @@ import math
 from .compiler import inlined, kernel
 from .floats import EPS
 from .rows import inner, size_of_margin
-from .simd import wide
+from .simd import larger, wide
 
 PAID, SIZE, PRICE, SPENT, OFF, STRAY = range(6)  # the sums of a ledger
 FIELDS = 6
@@ -69,11 +69,11 @@ def add_lazy(z, q, step, y, c, loss, eta, ahead, base, places, sums, kept):
         after = z[i] - ahead * (size * s)
         width = 8.0 * EPS * (abs(z[i]) + abs(size * s) + abs(y[i]))
         low, high = c[i] * loss.slope(after - width, y[i]), c[i] * loss.slope(after + width, y[i])
-        off = max(0.0, max(low - s, s - high))
+        off = larger(0.0, larger(low - s, s - high))
         if s == 0.0 and off > 0.0:
             price, off = paid, 0.0
         else:
-            near = 2.0 * width * max(abs(s), max(abs(low), abs(high)))
+            near = 2.0 * width * larger(abs(s), larger(abs(low), abs(high)))
             price = running_price(paid, c[i] * loss.value(after, y[i]), s, z[i] - after, size) + near
         sums[PRICE] += price
         sums[SPENT] += -s * (z[i] - base) + 0.5 * size * s * s
@@ -121,5 +121,5 @@ def meet(rows, y, c, loss, u, places, sums, kept, z):
         z[i] = inner(u, rows, i)[0]
         sums[LOST] += c[i] * loss.value(z[i], y[i])
         sums[LENGTHS] += c[i] * abs(loss.slope(z[i], y[i])) * (size_of_margin(u, rows, i) + abs(y[i]))
-        sums[LARGEST] = max(sums[LARGEST], abs(z[i]))
+        sums[LARGEST] = larger(sums[LARGEST], abs(z[i]))
         m = keep(i, m, places, sums, kept)

@@ -57,6 +57,10 @@ def identity(self, z):
 
 
 def difference(self, z, y):
+    return z - y
+
+
+def difference_of_mean(self, z, y):
     return self.mean(z) - y
 
 
@@ -90,7 +94,8 @@ def fill_in_loss(kind):
     smooth = hasattr(kind, "curvature")
     attributes = {"name": kind.__name__.lower(), "targets": "real", "convex": False, "quadratic": False}
     attributes |= {"link": "identity", "link_lipschitz": None, "lipschitz": None}
-    attributes |= {"mean": identity, "error": difference, "ranges": (), "implicit_each": implicit_one_by_one}
+    error = difference_of_mean if hasattr(kind, "mean") else difference
+    attributes |= {"mean": identity, "error": error, "ranges": (), "implicit_each": implicit_one_by_one}
     attributes["wrong"] = wrong_side_of_half if getattr(kind, "targets", "") == "unit" else wrong_side_of_zero
     attributes["rounded_step"] = step_rounded_once if smooth else step_rounded_twice
     attributes["moves"] = always if smooth else unless_zero

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .compiler import inlined, kernel
-from .simd import fuse, wide
+from .simd import fuse, larger, smaller, wide
 
 MOST = 1e292  # that a row may add to a fact: then the sum over fewer than 2^53 rows is finite
 PROGRESS = np.dtype([("rounds", np.float64), ("reach", np.float64)], align=True)
@@ -171,12 +171,12 @@ def tally(loss, geometry, z, q, top, y, c, sums):
         gradients + slope * slope * geometry.dual_norm(q, top),  # rounded twice, in every kernel that plays
         fuse(t * z, z, order_z),
         fuse(t, q, order_q),
-        max(x2, q),
-        max(xinf, top),
-        max(cx2, c * q),
-        max(cxinf, c * top * top),
-        max(cmax, c),
-        max(ymax, abs(y)),
+        larger(x2, q),
+        larger(xinf, top),
+        larger(cx2, c * q),
+        larger(cxinf, c * top * top),
+        larger(cmax, c),
+        larger(ymax, abs(y)),
     )
 
 
@@ -188,8 +188,8 @@ def tally_rate(loss, geometry, z, q, top, y, c, eta, facts):
     f.rate += eta
     f.rate_loss += eta * (c * loss.value(z, y))
     f.rate_gradient += eta * eta * (slope * slope * geometry.dual_norm(q, top))
-    f.rate_x2, f.rate_xinf = max(f.rate_x2, eta * (c * q)), max(f.rate_xinf, eta * (c * top * top))
-    f.rate_max, f.rate_min = max(f.rate_max, eta), min(f.rate_min, eta)
+    f.rate_x2, f.rate_xinf = larger(f.rate_x2, eta * (c * q)), larger(f.rate_xinf, eta * (c * top * top))
+    f.rate_max, f.rate_min = larger(f.rate_max, eta), smaller(f.rate_min, eta)
 
 
 @inlined

@@ -1,11 +1,11 @@
 """Rows as the loops read them: dense, of any strides, and sparse.
 
 Row t consists of the entries k in span(t), each at coordinate index(k), and of the intercept coordinate of the value
-`bias` (0: none), the last one of the weights; leading(t, columns) is the span of the first columns. Entries are
-accessed one by one, since a view of the row would cost reference counting in every round.
+`bias` (0: none), the last one of the weights. Entries are accessed one by one, since a view of the row would cost
+reference counting in every round.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .row_loops import (
     inner_sparse,
     prefetch_row,
 )
+from .simd import larger
 
 
 def dense_inner(self, w, t):
@@ -44,6 +45,10 @@ def every_index(self, t, width):
     return True
 
 
+def own_offset(self, t):
+    return self.offset[t] if self.offset.size > 0 else 0.0
+
+
 def no_offset(self, t):
     return 0.0
 
@@ -59,17 +64,11 @@ class Dense(NamedTuple):
     bias: float
     offset: np.ndarray = NOTHING
 
-    def begins_at(self, t):
-        return self.offset[t] if self.offset.size > 0 else 0.0
-
     def ready(self, t):
         prefetch_row(self.values, t * self.values.strides[0], self.values.strides[0])
 
     def span(self, t):
         return 0, self.values.shape[1]
-
-    def leading(self, t, columns):
-        return 0, min(columns, self.values.shape[1])
 
     def line(self, t):
         n = self.values.shape[1]
@@ -79,7 +78,7 @@ class Dense(NamedTuple):
         return self.values[t, k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
-    ascending = every_index
+    ascending, begins_at = every_index, own_offset
 
 
 @part
@@ -100,9 +99,6 @@ class Spaced(NamedTuple):
     def span(self, t):
         return 0, self.columns
 
-    def leading(self, t, columns):
-        return 0, min(columns, self.columns)
-
     def line(self, t):
         return self.memory, t * self.apart, self.columns
 
@@ -117,7 +113,8 @@ class Spaced(NamedTuple):
 class Strided(NamedTuple):
     """Rows of any strides; each is copied to a contiguous scratch row, so that sums run as for `Dense`.
 
-    Row t begins at number `first` + t `down` of `memory`, and its columns lie `across` numbers apart.
+    Row t begins at number `first` + t `down` of `memory`, and its columns lie `across` numbers apart. The first `skip`
+    columns are not there, and 0. For the offset see `Dense`.
     """
 
     memory: np.ndarray
@@ -126,17 +123,16 @@ class Strided(NamedTuple):
     down: int
     across: int
     bias: float
+    offset: np.ndarray = NOTHING
+    skip: int = 0
 
     def ready(self, t):
         at = self.first + t * self.down
-        for j in range(self.scratch.size):
+        for j in range(self.skip, self.scratch.size):
             self.scratch[j] = self.memory[at + j * self.across]
 
     def span(self, t):
         return 0, self.scratch.size
-
-    def leading(self, t, columns):
-        return 0, min(columns, self.scratch.size)
 
     def line(self, t):
         return self.scratch, 0, self.scratch.size
@@ -145,7 +141,7 @@ class Strided(NamedTuple):
         return self.scratch[k]
 
     index, inner, axpy, step_exponents = every_column, dense_inner, dense_axpy, dense_exponents
-    ascending, begins_at = every_index, no_offset
+    ascending, begins_at = every_index, own_offset
 
 
 @part
@@ -161,12 +157,6 @@ class CSR(NamedTuple):
         pass
 
     def span(self, t):
-        return self.indptr[t], self.indptr[t + 1]
-
-    def leading(self, t, columns):
-        for k in range(self.indptr[t], self.indptr[t + 1]):
-            if np.int64(self.indices[k]) >= columns:
-                return self.indptr[t], k
         return self.indptr[t], self.indptr[t + 1]
 
     def index(self, k):
@@ -193,20 +183,21 @@ class CSR(NamedTuple):
 
 @part
 class Backwards(NamedTuple):
-    """The first columns of rows, in reverse order, so that the rarest come first if names get columns as they occur.
+    """The first columns of sparse rows, in reverse order (see `backwards`)."""
 
-    This makes second order cheap, as a row changes the triangle only from its first entry on.
-    """
-
-    rows: Any
+    rows: CSR
     columns: int
     bias: float
 
     def ready(self, t):
-        self.rows.ready(t)
+        pass
 
     def span(self, t):
-        return self.rows.leading(t, self.columns)
+        a, b = self.rows.span(t)
+        for k in range(a, b):
+            if np.int64(self.rows.index(k)) >= self.columns:
+                return a, k
+        return a, b
 
     def index(self, k):
         return self.columns - 1 - np.int64(self.rows.index(k))
@@ -214,11 +205,34 @@ class Backwards(NamedTuple):
     def entry(self, t, k):
         return self.rows.entry(t, k)
 
-    def begins_at(self, t):
-        return self.rows.begins_at(t)
-
     def ascending(self, t, width):
         return self.rows.ascending(t, MANY)
+
+    begins_at = no_offset
+
+
+def strided(rows):
+    """Dense rows of any kind as `Strided` ones, with a scratch row of their own."""
+    if isinstance(rows, Strided):
+        return rows._replace(scratch=np.zeros_like(rows.scratch))
+    if isinstance(rows, Spaced):
+        memory, down, columns, offset = rows.memory, rows.apart, rows.columns, NOTHING
+    else:
+        memory, down, columns, offset = rows.values.reshape(-1), rows.values.shape[1], rows.values.shape[1], rows.offset
+    return Strided(memory, np.zeros(columns, memory.dtype), 0, down, 1, rows.bias, offset)
+
+
+def backwards(rows, columns):
+    """The first columns of rows, in reverse order, so that the rarest come first if names get columns as they occur.
+
+    This makes second order cheap, as a row changes the triangle only from its first entry on.
+    """
+    if isinstance(rows, CSR):
+        return Backwards(rows, columns, rows.bias)
+    rows = strided(rows)
+    first, missing = rows.first + (columns - 1) * rows.across, max(0, columns - rows.scratch.size)
+    scratch = np.zeros(columns, rows.scratch.dtype)
+    return rows._replace(scratch=scratch, first=first, across=-rows.across, skip=missing)
 
 
 @inlined
@@ -234,7 +248,7 @@ def inner(w, rows, t):
     if rows.bias != 0.0:
         dot += rows.bias * w[w.size - 1]
         q += rows.bias * rows.bias
-        top = max(top, rows.bias)
+        top = larger(top, rows.bias)
     return dot, q, top
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from .compiler import inlined
 from .geometries import geometry_part
 from .rows import ascends
+from .simd import larger, smaller
 from .state import scalar, vector
 
 
@@ -42,7 +43,7 @@ class RunningState(NamedTuple):
 @inlined
 def spread_of(state, j, x):
     """(root mean square, largest |x|) of coordinate j, including the current row."""
-    return math.sqrt((state.power[j] + x * x) / (state.nonzeros[j] + 1.0)), max(state.largest_x[j], abs(x))
+    return math.sqrt((state.power[j] + x * x) / (state.nonzeros[j] + 1.0)), larger(state.largest_x[j], abs(x))
 
 
 @inlined
@@ -66,7 +67,7 @@ def keep(state, j, x, d):
     if square == 0.0:
         return
     state.metric[j] = state.fresh[j]
-    state.largest_x[j] = max(state.largest_x[j], abs(x))
+    state.largest_x[j] = larger(state.largest_x[j], abs(x))
     state.power[j] += square
     state.nonzeros[j] += 1.0
     g = d * x
@@ -95,7 +96,7 @@ def meet_target(loss, state, rows, y, declared):
     if first and rows.bias != 0.0:
         state.base[0] = state.low[0] = state.high[0] = y
         return False
-    state.low[0], state.high[0] = min(state.low[0], y), max(state.high[0], y)
+    state.low[0], state.high[0] = smaller(state.low[0], y), larger(state.high[0], y)
     state.steep[0] = loss.steepness(state.high[0] - state.low[0])
     return True
 
@@ -122,7 +123,7 @@ class Running(NamedTuple):
         a, b = rows.span(t)
         for k in range(a, b):
             x = np.float64(rows.entry(t, k))
-            top = max(top, abs(x))
+            top = larger(top, abs(x))
             if span > 0.0:
                 along, across = refresh(scale, state, rows.index(k), x, steep)
                 z += along
@@ -130,7 +131,7 @@ class Running(NamedTuple):
             else:
                 q += 0.0 * x
         if rows.bias != 0.0:
-            top = max(top, rows.bias)
+            top = larger(top, rows.bias)
             if span > 0.0:
                 along, across = refresh(scale, state, last, rows.bias, steep)
                 z += along
@@ -146,7 +147,7 @@ class Running(NamedTuple):
 
     def step(self, loss, state, rows, t, z, y, c, d):
         last, known = state.theta.size - 1, self.declared > 0.0 or state.high[0] > state.low[0]
-        state.heaviest[0] = max(state.heaviest[0], c)
+        state.heaviest[0] = larger(state.heaviest[0], c)
         if not meet_target(loss, state, rows, y, self.declared):
             return
         a, b = rows.span(t)

@@ -12,6 +12,7 @@ import numpy as np
 from .compiler import inlined
 from .geometries import geometry_part
 from .rows import ascends
+from .simd import larger
 from .state import vector
 
 
@@ -27,7 +28,7 @@ def measured(state, j, x):
     """(w_j x, (x / M_j)^2) with the largest size of coordinate j, this row's included."""
     if x * x == 0.0:  # a square that underflows is 0
         return 0.0, 0.0
-    top = max(state.largest_x[j], abs(x))
+    top = larger(state.largest_x[j], abs(x))
     unit = x / top if top > 0.0 else np.nan
     return state.theta[j] / top * unit, unit * unit
 
@@ -49,12 +50,12 @@ class ScaleFree(NamedTuple):
         a, b = rows.span(t)
         for k in range(a, b):
             x = np.float64(rows.entry(t, k))
-            top = max(top, abs(x))
+            top = larger(top, abs(x))
             along, across = measured(state, rows.index(k), x)
             z += along
             q += across
         if rows.bias != 0.0:
-            top = max(top, rows.bias)
+            top = larger(top, rows.bias)
             along, across = measured(state, last, rows.bias)
             z += along
             q += across
@@ -68,11 +69,11 @@ class ScaleFree(NamedTuple):
         for k in range(a, b):
             j, x = rows.index(k), np.float64(rows.entry(t, k))
             if x * x != 0.0:
-                state.largest_x[j] = max(state.largest_x[j], abs(x))
+                state.largest_x[j] = larger(state.largest_x[j], abs(x))
                 state.theta[j] += d * x
         if rows.bias != 0.0:
             last = state.theta.size - 1
-            state.largest_x[last] = max(state.largest_x[last], rows.bias)
+            state.largest_x[last] = larger(state.largest_x[last], rows.bias)
             state.theta[last] += d * rows.bias
 
     def weights(self, state: ScaleFreeState) -> np.ndarray:

@@ -36,7 +36,7 @@ from .ledger import newton_price
 from .losses import sigmoid
 from .rows import ascends, write_row
 from .running import meet_target
-from .simd import fuse, lane, load, lower, minus, only, plus, spread, store, times, upper
+from .simd import fuse, lane, larger, load, lower, minus, only, plus, smaller, spread, store, times, upper
 from .state import matrix, scalar, vector
 
 STEEP = 100.0  # sqrt(t_n) from which on the rotations are taken one after another
@@ -139,12 +139,12 @@ def add_rows(factor, first, places, a, b, image):
     n = factor.shape[1]
     one, two, three, four = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
     while a + 4 <= b:
-        i, j, k, m = int(places[a]), int(places[a + 1]), int(places[a + 2]), int(places[a + 3])
+        i, j, k, m = np.int64(places[a]), np.int64(places[a + 1]), np.int64(places[a + 2]), np.int64(places[a + 3])
         one, two = add_row(one, factor, i * n + first, image, i), add_row(two, factor, j * n + first, image, j)
         three, four = add_row(three, factor, k * n + first, image, k), add_row(four, factor, m * n + first, image, m)
         a += 4
     while a < b:
-        i = int(places[a])
+        i = np.int64(places[a])
         one = add_row(one, factor, i * n + first, image, i)
         a += 1
     return plus(plus(one, two), plus(three, four))
@@ -322,11 +322,11 @@ def turn_few(factor, row, image, weight, keep, turned, places, count):
         while done < count and places[done] < first:
             done += 1
         for a in range(done):
-            k = int(places[a])
+            k = np.int64(places[a])
             rest = turn(rest, factor, k * n + first, image[k], keep[k], weight * turned[k])
         a = done
         while a < count and places[a] < first + 8:
-            k = int(places[a])
+            k = np.int64(places[a])
             rest = turn_corner(rest, factor, first, k, n, image, keep, weight * turned[k])
             a += 1
 
@@ -363,7 +363,7 @@ def join(factor, right, row, image, weight, target, fade, keep, turned, places):
     return root * target / last
 
 
-@helper
+@inlined
 def copy_triangle(low, factor, right, prior, new_factor, new_right, new_prior):
     """Copy the triangle from row `low` on, and all of its right side and prior."""
     for k in range(right.size):
@@ -398,12 +398,14 @@ def grow_prior(scale, slack, state):
     more than its entry on the diagonal, for which nothing is copied (see `take_prior`).
     """
     n, low = state.row.size, state.row.size
-    for i in range(n):
+    for i in range(n - 1, -1, -1):
         if scale * state.row[i] * state.row[i] > slack * state.prior[i] and state.factor[i, i] != 0.0:
-            low = min(low, i)
+            low = i
     if low == n:
         return low
-    low = max(0, low - (low - n) % 8)
+    low -= (low - n) % 8
+    if low < 0:
+        low = 0
     copy_triangle(low, state.factor, state.right, state.prior, state.new_factor, state.new_right, state.new_prior)
     state.new_drop[0] = 0.0
     for i in range(n):
@@ -429,7 +431,7 @@ def measure_row(kappa, slack, state):
         filled += 1 if state.row[k] != 0.0 else 0
         if state.row[k] * state.row[k] == 0.0:  # a square that underflows is 0
             state.row[k] *= 0.0
-        top = max(top, abs(state.row[k]))
+        top = larger(top, abs(state.row[k]))
         check += state.row[k] * state.row[k]
     if not check < np.inf:
         return np.nan, np.inf, top
@@ -462,7 +464,7 @@ def leverage(kappa, slack, state, rows, t):
 def take_prior(scale, state):
     """Make the prior that the row needed the prior of the state."""
     if state.grown[0] > 0.0:
-        low = state.row.size - int(state.grown[0])
+        low = state.row.size - np.int64(state.grown[0])
         copy_triangle(low, state.new_factor, state.new_right, state.new_prior, state.factor, state.right, state.prior)
         state.drop[0] += state.new_drop[0]
         state.objective[0] += state.new_drop[0]
@@ -477,7 +479,7 @@ def take_prior(scale, state):
 def learn_square(kappa, loss, state, rows, t, y, c, fade):
     """Add row t with its target to the least squares problem, whose triangle is then multiplied by `fade`."""
     scale = scale_of_prior(kappa, state)
-    state.heaviest[0] = max(state.heaviest[0], c)
+    state.heaviest[0] = larger(state.heaviest[0], c)
     if not meet_target(loss, state, rows, y, 0.0):
         return
     take_prior(scale, state)
@@ -582,7 +584,7 @@ class Forecaster(NamedTuple):
 @helper
 def shrunk(along, q):
     """The root z of z + q tanh(z/2) = along, by Halley's steps, halved where they leave the bracket."""
-    low, high, z = min(0.0, along), max(0.0, along), along / (1.0 + 0.5 * q)
+    low, high, z = smaller(0.0, along), larger(0.0, along), along / (1.0 + 0.5 * q)
     for _ in range(100):
         t = math.tanh(0.5 * z)
         f = z + q * t - along
@@ -620,7 +622,7 @@ class LogisticNewton(NamedTuple):
 
     def step(self, loss, state, rows, t, z, y, c, d):
         scale = scale_of_prior(self.prior, state)
-        state.heaviest[0] = max(state.heaviest[0], c)
+        state.heaviest[0] = larger(state.heaviest[0], c)
         state.objective[0] -= 0.5 * state.new_drop[0] if state.grown[0] > 0.0 else 0.0  # it counts half the squares
         take_prior(scale, state)
         p, offset = sigmoid(z), rows.begins_at(t)

@@ -125,16 +125,6 @@ def _beside(context, builder, kinds, numbers):
     return lanes
 
 
-def larger(a, b):
-    """The larger of a and b, lane by lane; a where b is NaN."""
-    return np.where(b > a, b, a)
-
-
-@compiles(larger, lambda a, b: a)
-def _larger(context, builder, kinds, a, b):
-    return builder.select(builder.fcmp_ordered(">", b, a), b, a)
-
-
 def where_less(a, b, x, y):
     """x where a < b, otherwise y, lane by lane."""
     return np.where(a < b, x, y)[()]
@@ -345,6 +335,14 @@ def pairwise(plain, instruction):
     return operation
 
 
+def chosen(sign):
+    """The instructions for b where it compares so with a, otherwise a."""
+    return lambda builder, a, b: builder.select(builder.fcmp_ordered(sign, b, a), b, a)
+
+
+# The builtins max and min would be compiled as functions of their own in each loop. Both are a where b is NaN.
+larger = pairwise(lambda a, b: np.where(b > a, b, a)[()], chosen(">"))
+smaller = pairwise(lambda a, b: np.where(b < a, b, a)[()], chosen("<"))
 plus, minus = pairwise(operator.add, ir.IRBuilder.fadd), pairwise(operator.sub, ir.IRBuilder.fsub)
 times, over = pairwise(operator.mul, ir.IRBuilder.fmul), pairwise(operator.truediv, ir.IRBuilder.fdiv)
 

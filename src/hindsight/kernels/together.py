@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compiler import inlined, kernel, linked
+from .compiler import inlined, kernel
 from .diagonal_newton import shrinkage
 from .online import countable, read_sums, tally, tally_constant, write_sums
 from .rows import ascends
 from .running import meet_target, scales, spread_of
-from .simd import alike, beside, larger, load, over, plus, root, store, times, wide
+from .simd import alike, beside, larger, load, over, plus, root, smaller, store, times, wide
 
 
 class RunningRows(NamedTuple):
@@ -127,7 +127,7 @@ def learn_running(d, state, numbers, fresh, j, k, x, known):
     g = times(d, alike(d, x))
     store(numbers, at, plus(load(d, numbers, at), g))
     store(numbers, at + 2 * size, plus(load(d, numbers, at + 2 * size), times(g, g)))
-    state.largest_x[j] = max(state.largest_x[j], abs(x))
+    state.largest_x[j] = larger(state.largest_x[j], abs(x))
     state.power[j] += x * x
     state.nonzeros[j] += 1.0
 
@@ -146,12 +146,12 @@ def margins_running(rows, t, etas, declared, state, numbers, fresh, out):
     a, b = rows.span(t)
     for k in range(a, b):
         x = np.float64(rows.entry(t, k))
-        top = max(top, abs(x))
+        top = larger(top, abs(x))
         check += 0.0 * x
         if span > 0.0 and x * x != 0.0:
             z, q = predict_running((z, q), scale, state, numbers, fresh, rows.index(k), k - a, x, steep)
     if rows.bias != 0.0:
-        top = max(top, rows.bias)
+        top = larger(top, rows.bias)
         if span > 0.0:
             z, q = predict_running((z, q), scale, state, numbers, fresh, last, b - a, rows.bias, steep)
     store(out.z, 0, z)
@@ -182,7 +182,7 @@ def play_running(
                 out.d[m] *= -c[i]
             fine = advance(out, i, progress, top)
             if fine:
-                state.heaviest[0] = max(state.heaviest[0], c[i])
+                state.heaviest[0] = larger(state.heaviest[0], c[i])
                 if meet_target(loss, state, rows, y[i], declared):
                     d = load(like, out.d, 0)
                     a, b = rows.span(t)
@@ -218,7 +218,7 @@ def curved_with(curvature, curved, x):
     return plus(curved, times(times(curvature, value), value))
 
 
-@linked
+@inlined
 def predict_diagonal(z, state, numbers, j, x, size):
     """`z` with coordinate j."""
     w = load(z, numbers, np.int64(j) * 2 * size)
@@ -240,11 +240,11 @@ def margins_diagonal(rows, t, priors, state, numbers, out):
             continue
         z = predict_diagonal(z, state, numbers, rows.index(k), x, size)
         q += x * x
-        top = max(top, abs(x))
+        top = larger(top, abs(x))
     if rows.bias != 0.0:
         z = predict_diagonal(z, state, numbers, last, rows.bias, size)
         q += rows.bias * rows.bias
-        top = max(top, rows.bias)
+        top = larger(top, rows.bias)
     store(out.z, 0, z)
     out.q[:] = q
     return top
@@ -253,7 +253,7 @@ def margins_diagonal(rows, t, priors, state, numbers, out):
 @inlined
 def solve_diagonal(inside, priors, kappas, curvature, state, numbers, j, x, size):
     """`inside`, the sum of x^2 over the divisors, with coordinate j."""
-    top, value = max(state.largest_x[j], abs(x)), alike(inside, x)
+    top, value = larger(state.largest_x[j], abs(x)), alike(inside, x)
     curved = curved_with(curvature, load(inside, numbers, (np.int64(j) * 2 + 1) * size), x)
     return plus(inside, times(value, over(value, divisor_of(priors, kappas, curved, top))))
 
@@ -261,7 +261,7 @@ def solve_diagonal(inside, priors, kappas, curvature, state, numbers, j, x, size
 @inlined
 def learn_diagonal(d, priors, kappas, curvature, state, numbers, j, x, size):
     """What a row leaves behind in coordinate j."""
-    top, at = max(state.largest_x[j], abs(x)), np.int64(j) * 2 * size
+    top, at = larger(state.largest_x[j], abs(x)), np.int64(j) * 2 * size
     curved = curved_with(curvature, load(d, numbers, at + size), x)
     w = times(load(d, numbers, at), alike(d, shrinkage(state, j, x)))
     store(numbers, at, plus(w, times(d, over(alike(d, x), divisor_of(priors, kappas, curved, top)))))
@@ -277,7 +277,7 @@ def slopes_diagonal(rows, t, y, c, loss, priors, kappas, declared, state, number
         out.d[:] = -c * 0.0
         return
     for m in range(size):
-        z = out.z[m] if declared != 0.0 else min(max(out.z[m], state.low[0]), state.high[0])
+        z = out.z[m] if declared != 0.0 else smaller(larger(out.z[m], state.low[0]), state.high[0])
         out.d[m], out.bends[m] = z, c * loss.curvature(z)
     priors, kappas = beside(priors), beside(kappas)
     curvature, inside = load(priors, out.bends, 0), alike(priors, 0.0)

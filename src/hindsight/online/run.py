@@ -17,7 +17,7 @@ from ..kernels.compiler import for_parts
 from ..kernels.facts import FACTS, NAMES, empty_facts
 from ..kernels.geometries import begin
 from ..kernels.online import NO_NOTES, PROGRESS, begin_progress
-from ..kernels.rows import Backwards
+from ..kernels.rows import backwards
 from ..rows.matrices import checked, explain, in_order, plain_vector, rows_of
 from ..storage.fields import check_record, is_vector
 from ..storage.registry import storable, want
@@ -81,7 +81,7 @@ class Run(Coordinates):
     start : array of float or None, default None
         w_1 (with the intercept's weight last), inside the geometry's set; None uses the default of the geometry.
     backwards : bool, default False
-        Whether the state has the last feature first (see `kernels.rows.Backwards`), and the rows may have more of them.
+        Whether the state has the last feature first (see `kernels.rows.backwards`), and the rows may have more of them.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class Run(Coordinates):
 
     def own(self, rows: Any) -> Any:
         """The rows as this run plays them."""
-        return Backwards(rows, self.features, rows.bias) if self.backwards else rows
+        return backwards(rows, self.features) if self.backwards else rows
 
     def reader(self) -> Run:
         """A run that predicts as this one does, with its own scratch arrays, so that it can work in parallel."""

@@ -18,7 +18,7 @@ from ..kernels import state as states
 from ..kernels.compiler import for_parts
 from ..kernels.facts import empty_facts
 from ..kernels.online import NO_NOTES, play
-from ..kernels.rows import Backwards, Dense
+from ..kernels.rows import Dense, strided
 from ..storage.registry import storable, want
 from .learners import newton, ridge
 from .run import Run
@@ -94,11 +94,10 @@ class Stages:
             return
         self.mixed, self.counted, self.norms = np.empty(count), np.empty(count), np.empty((3, count))
         self.apart, self.both = np.zeros((count, stack.run.features)), np.empty((count, 2))
-        self.rows, places = Dense(self.apart, stack.run.bias, self.mixed), stack.places
+        self.rows = Dense(self.apart, stack.run.bias, self.mixed)
         if any(member.backwards for member in panel.members):  # a loop over such rows is compiled for them already
-            features = stack.run.features
-            self.rows, places = Backwards(self.rows, features, stack.run.bias), features - 1 - places
-        notes = places, self.apart, self.counted
+            self.rows = strided(self.rows)
+        notes = stack.places, self.apart, self.counted
         loss, _, geometry = parts
         self.first = margins, y, c, panel.bias, *parts, panel.state, *work[1:], empty_facts(), self.mixed, *notes
         self.second = stack.run.parts(), stack.run.tally
