@@ -157,8 +157,11 @@ def replay_all(runs: list[Run], data: Data) -> list[Rounds]:
     out = np.zeros((len(runs), 7, passes, data.rounds))
 
     def play(p: int, part: slice, rows: Any, a: int, b: int) -> int:
-        more = data.y[part], data.c[part], out[:, :, p, part]
-        return min(party.replay(rows, a, b, *more) for party in parties)
+        own = np.zeros((len(runs), 7, b - a))
+        own[:, 4:6] = np.nan  # of members that play together this is not known
+        played = min(party.play(rows, a, b, data.y[part], data.c[part], own) for party in parties)
+        out[:, :, p, part] = own
+        return played
 
     play_over(data, passes, play)
     for old, new, noted in zip(runs, again, out, strict=True):

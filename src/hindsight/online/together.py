@@ -93,14 +93,6 @@ class Group:
         """Play rows a..b, writing margins and norms to the members' places of `own`; return how many were played."""
         return int(self.kernel(*self.arguments(rows, a, b, y, c, own)))
 
-    def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
-        """Play rows a..b again, writing margins, norms and steps to the members' places of `out`; return how many were
-        played."""
-        own = np.empty((len(out), 4, b - a))
-        played = self.play(rows, a, b, y, c, own)
-        out[self.places, :4], out[self.places, 4:6] = own[self.places], np.nan
-        return played
-
     def reader(self, members: list[Run]) -> Group:
         """The same group for runs that only predict, in parallel with others."""
         other: Group = object.__new__(Group)
@@ -142,24 +134,17 @@ class Single:
 
     def arguments(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> tuple[Any, ...]:
         """The arguments of the kernel."""
-        notes = NO_NOTES if own.shape[1] == 3 else np.zeros((b - a, 1))
+        notes = NO_NOTES if own.shape[1] == 3 else np.zeros((b - a, own.shape[1] - 3))
         out = *own[self.places[0], :3], self.members[0].tally, notes
         return self.members[0].own(rows), a, b, y, c, *self.members[0].parts(), *out
 
     def play(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, own: np.ndarray) -> int:
-        """Play rows a..b; steps are written to `own` if it has room for them."""
+        """Play rows a..b; steps, or all that can be noted of a round, are written to `own` if it has room for them."""
         args = self.arguments(rows, a, b, y, c, own)
         played = int(self.kernel(*args))
         if own.shape[1] > 3:
-            own[self.places[0], 3] = args[-1][:, 0]
+            own[self.places[0], 3:] = args[-1].T
         return played
-
-    def replay(self, rows: Any, a: int, b: int, y: np.ndarray, c: np.ndarray, out: np.ndarray) -> int:
-        """Play rows a..b again, writing margins, norms and all that is recorded of each round to its place of `out`."""
-        run, mine, notes = self.members[0], out[self.places[0]], np.zeros((b - a, 4))
-        played = self.kernel(run.own(rows), a, b, y, c, *run.parts(), *mine[:3], run.tally, notes)
-        mine[3:] = notes.T
-        return int(played)
 
     def reader(self, members: list[Run]) -> Single:
         """The same member for a run that only predicts."""
