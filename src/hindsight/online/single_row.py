@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -205,7 +205,29 @@ class Dicts:
         return csr_matrix((self.data[:k], self.indices[:k].astype(np.int32), [0, k]), shape=(1, width))
 
 
-class One:
+class BoundRun:
+    """A run bound to single rows of one kind, which are put into `row`."""
+
+    swift = False  # whether one call can put and play a row
+    room = 0  # names for which there is room; 0 where no new one may join without being asked
+
+    def __init__(self, runs: list[Any], which: int, row: Any) -> None:
+        run = runs[which]
+        self.runs, self.run, self.row, self.state, self.work = runs, run, row, run.state, row.work
+        self.targets, self.alive = run.learner.targets, np.zeros(2, np.int64)
+        self.y, self.c = np.zeros(1), np.ones(1)
+
+    def stale(self) -> bool:
+        """Whether the arrays that it was made for have been replaced."""
+        return self.state is not self.run.state or self.work is not self.row.work
+
+    def refuse(self, y: float, z: float, q: float) -> NoReturn:
+        """Say why the row, of this margin and squared norm, could not be played."""
+        names = list(self.row.column) if isinstance(self.row, Dicts) else None
+        explain(self.row.matrix(), 0, y, z, q, self.run.features, names)
+
+
+class One(BoundRun):
     """One run on rows of one kind.
 
     A row is first put and then learnt or predicted, and the caller must keep other threads out between the two. Or a
@@ -214,17 +236,15 @@ class One:
     changed. `names_learnt` is the number of names after the rows that were learnt in this way.
     """
 
-    room = 0  # names for which there is room; 0 where no new one may join without being asked
     play: Any
     look: Any
     play_whole: Any
     look_whole: Any
 
     def __init__(self, runs: list[Run], which: int, row: Any, old: One | None = None) -> None:
-        run, learner = runs[which], runs[which].learner
-        self.runs, self.run, self.row, self.state, self.rows, self.work = runs, run, row, run.state, row.rows, row.work
-        self.targets, self.alive = learner.targets, np.zeros(2, np.int64)
-        self.y, self.c, self.z, self.q, self.top = np.zeros(1), np.ones(1), np.zeros(1), np.zeros(1), np.zeros(1)
+        super().__init__(runs, which, row)
+        run, learner = self.run, self.run.learner
+        self.z, self.q, self.top = np.zeros(1), np.zeros(1), np.zeros(1)
         out = self.z, self.q, self.top, run.tally, NO_NOTES
         self.args = (row.rows, 0, 1, self.y, self.c, *run.parts(), *out)
         self.margin_args = (row.rows, learner.geometry, run.state)
@@ -248,10 +268,6 @@ class One:
             plays, looks = (play_dict, margin_of_dict) if self.named else (play_array, margin_of_array)
             self.play_whole = entry_point(plays, (*given, 0, 0.0, *self.whole_args))
             self.look_whole = entry_point(looks, (*given, *self.whole_margin_args))
-
-    def stale(self) -> bool:
-        """Whether the arrays that it was made for have been replaced."""
-        return self.state is not self.run.state or self.work is not self.row.work
 
     def current(self, runs: list[Run], row: Any) -> bool:
         """Whether runs and rows are the same as when this was made."""
@@ -282,8 +298,7 @@ class One:
         played = self.play(*self.args)
         self.c[0] = 1.0
         if played != PLAYED:
-            names = list(self.row.column) if isinstance(self.row, Dicts) else None
-            explain(self.row.matrix(), 0, y, self.z[0], self.q[0], self.run.features, names)
+            self.refuse(y, self.z[0], self.q[0])
 
     def margin(self) -> float:
         """The margin of the row that was put."""
@@ -293,19 +308,15 @@ class One:
         return z
 
 
-class PanelOne:
+class PanelOne(BoundRun):
     """A panel on rows of one kind: the members bound to the row, several of a kind together, then the mixture."""
 
-    swift, room = False, 0
-
     def __init__(self, runs: list[Any], which: int, row: Any, old: Any = None) -> None:
-        run = runs[which]
-        self.runs, self.run, self.row, self.state, self.work = runs, run, row, run.state, row.work
-        self.targets, self.alive = run.learner.targets, np.zeros(1, np.int64)
+        super().__init__(runs, which, row)
+        run = self.run
         count, self.parties = len(run.members), run.parties()
         self.own, self.margins, self.out = np.empty((count, 3, 1)), np.empty((1, count)), np.empty((3, 1))
         self.z = self.out[0]
-        self.y, self.c = np.zeros(1), np.ones(1)
         kept = isinstance(old, PanelOne) and old.run is run and type(old.row) is type(row)
         kept = kept and len(old.plays) == len(self.parties)
         wide, self.cells = row.rows, run.cells
@@ -324,8 +335,7 @@ class PanelOne:
 
     def stale(self) -> bool:
         """Whether the arrays that it was made for have been replaced."""
-        new = self.state is not self.run.state or self.work is not self.row.work
-        return new or self.parties is not self.run.parties()
+        return super().stale() or self.parties is not self.run.parties()
 
     def learn(self, y: float, weight: float) -> None:
         """Play the row that was put, or raise and leave the run as it was."""
@@ -352,10 +362,6 @@ class PanelOne:
             self.cells.pass_epoch()
         for party_plays, args in zip(self.plays, self.args, strict=True):
             if party_plays(*args) != PLAYED:
-                self._explain(y)
+                bad = int(np.argmax(~np.isfinite(self.own[:, 0, 0])))
+                self.refuse(y, self.own[bad, 0, 0], self.own[bad, 1, 0])
         self.margins[0], self.out[1:] = self.own[:, 0, 0], self.own[0, 1:]
-
-    def _explain(self, y: float) -> None:
-        names = list(self.row.column) if isinstance(self.row, Dicts) else None
-        bad = int(np.argmax(~np.isfinite(self.own[:, 0, 0])))
-        explain(self.row.matrix(), 0, y, self.own[bad, 0, 0], self.own[bad, 1, 0], self.run.features, names)
