@@ -15,7 +15,7 @@ from hindsight.kernels.entropic import Balanced, Simplex
 from hindsight.kernels.euclidean import Euclidean
 from hindsight.kernels.losses import Absolute, Clipped, Hinge, Logistic, Probit, Square, Tanh
 from hindsight.online.margins import each_loss
-from hindsight.rows.data import Data
+from hindsight.rows.data import Data, divided
 
 RULES = [Square(2.0), Absolute(1.0), Logistic(1.0), Hinge(1.0), Hinge(0.0), Clipped(1.5), Probit(1.0), Tanh(1.0)]
 GEOMETRIES = [Euclidean(1.0), Simplex(1.5), Balanced(2.0)]
@@ -241,6 +241,11 @@ def test_the_operator_is_the_matrix(dtype, bias):
         z, g = data.residual_gradient(u, a)
         np.testing.assert_allclose(z, A @ u, rtol=1e-13, atol=1e-13)
         np.testing.assert_allclose(g, A.T @ (a * (A @ u - y)), rtol=1e-12, atol=1e-13)
+        sizes, columns = 1.0 + np.arange(data.width), np.r_[:3, 6 : data.width]
+        changed = (divided(data, sizes, y), A / sizes), (data.leading(columns.size), A[:, columns])
+        for rows, expected in changed:
+            np.testing.assert_array_equal(rows.matrix(), expected)
+            np.testing.assert_array_equal(rows.subset(y > 0.0).matrix(), expected[y > 0.0])
 
 
 def test_csr_with_repeated_and_unsorted_indices():

@@ -8,6 +8,7 @@ is the last coordinate, of the constant value `bias`, and is never written into 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -389,11 +390,19 @@ class Data:
         return Data.from_chunks(kept, self.bias)
 
     def leading(self, width: int) -> Data:
-        """Return the same rows with `width` coordinates: the first columns, and the intercept."""
+        """Return the same rows with `width` coordinates: the first columns, and the intercept.
+
+        Examples
+        --------
+        >>> Data(np.array([[1.0, 2.0], [3.0, 4.0]]), [1.0, -1.0], bias=1.0).leading(2).matrix()
+        array([[1., 1.],
+               [3., 1.]])
+        """
         if width == self.width:
             return self
         if self._leading is None or self._leading.width != width:
-            self._leading = LeadingColumns(self, width - (1 if self.bias != 0.0 else 0))
+            columns = width - (1 if self.bias != 0.0 else 0)
+            self._leading = ChangedRows(self, partial(_first_columns, columns), columns, self.y, self.bias)
         return self._leading
 
     def check(self, u: ArrayLike) -> Floats:
@@ -415,50 +424,47 @@ class Data:
         return out
 
 
-class LeadingColumns(Data):
-    """The first columns of rows, and the intercept; the rows are sliced again in every pass.
+class ChangedRows(Data):
+    """The rows of `whole` with other columns and targets: each block is changed again in every pass, none is stored."""
 
-    Examples
-    --------
-    >>> LeadingColumns(Data(np.array([[1.0, 2.0], [3.0, 4.0]]), [1.0, -1.0], bias=1.0), 1).matrix()
-    array([[1., 1.],
-           [3., 1.]])
-    """
-
-    def __init__(self, whole: Data, columns: int) -> None:
-        self.whole, self.columns = whole, columns
+    def __init__(self, whole: Data, change: Callable[[Rows], Rows], columns: int, y: Floats, bias: float) -> None:
+        self.whole, self.change = whole, change
         self._X = self._rows = self._source = self._read = None
-        self._set(whole.rounds, columns, whole.y, whole.c, whole.bias)
+        self._set(whole.rounds, columns, y, whole.c, bias)
 
     def blocks(self) -> Iterator[tuple[int, Rows, int]]:
         """Read the rows once, as `Data` does."""
         self.passes += 1
-        for first, rows, count in self.whole.blocks():
-            if isinstance(rows, CSR):
-                keep = rows.indices < self.columns
-                before = np.concatenate((np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)))
-                yield first, CSR(rows.data[keep], rows.indices[keep], before[rows.indptr], rows.bias), count
-            else:
-                yield from _contiguous(Dense(rows.values[:, : self.columns], rows.bias), first)
+        for first, rows, _ in self.whole.blocks():
+            yield from _contiguous(self.change(rows), first)
+
+    def subset(self, keep: NDArray[np.bool_]) -> Data:
+        """Return the rows where `keep` is True, changed in the same way."""
+        columns = self.width - (1 if self.bias != 0.0 else 0)
+        return ChangedRows(self.whole.subset(keep), self.change, columns, self.y[keep], self.bias)
+
+
+def _first_columns(columns: int, rows: Rows) -> Rows:
+    """The first columns of rows, and the intercept."""
+    if not isinstance(rows, CSR):
+        return rows._replace(values=rows.values[:, :columns])
+    keep = rows.indices < columns
+    before = np.concatenate((np.zeros(1, np.uint64), np.cumsum(keep, dtype=np.uint64)))
+    return CSR(rows.data[keep], rows.indices[keep], before[rows.indptr], rows.bias)
 
 
 def divided(data: Data, sizes: Floats, y: Floats) -> Data:
     """Return the rows with targets y and each column divided by its size, the intercept's last; rows are not stored."""
-    n = data.width - (1 if data.bias != 0.0 else 0)
+    n, bias = data.width - (1 if data.bias != 0.0 else 0), 0.0
+    if data.bias != 0.0:
+        bias = float(data.bias / sizes[-1])
 
-    def chunks() -> Iterator[Chunk]:
-        for first, rows, count in data.blocks():
-            part = slice(first, first + count)
-            if isinstance(rows, CSR):
-                from scipy.sparse import csr_matrix
+    def change(rows: Rows) -> Rows:
+        if isinstance(rows, CSR):
+            return rows._replace(data=rows.data / sizes[rows.indices], bias=bias)
+        return Dense(rows.values / sizes[:n], bias)
 
-                indices, indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
-                X: Any = csr_matrix((rows.data / sizes[indices], indices, indptr), shape=(count, n))
-            else:
-                X = rows.values / sizes[:n]
-            yield X, y[part], data.c[part]
-
-    return Data.from_chunks(chunks, float(data.bias / sizes[-1]) if data.bias != 0.0 else 0.0)
+    return ChangedRows(data, change, n, y, bias)
 
 
 def _multiple(a: Floats, of: Floats) -> float | None:
