@@ -152,6 +152,14 @@ def test_samples_and_several_columns_at_once():
     assert "there is no column 'mass'" in run("density", "sample:diabetes", "--columns", "mass:gaussian")[2]
 
 
+def test_codes_of_many_digits_stay_apart(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("code\n1234567\n1234568\n1234567\n")
+    code, out, err = run("density", path, "--columns", "code:categorical(1234567|1234568)")
+    assert (code, err) == (0, "") and "code: categorical 1234567 0.625, 1234568 0.375" in out
+    assert "the alphabet grew to 2 symbols" in run("density", path, "--columns", "code:categorical")[1]
+
+
 def test_sentences(tmp_path):
     path = tmp_path / "text.csv"
     path.write_text("text\nI sat on a chair\nthe cat sat\n")

@@ -121,6 +121,11 @@ class Categorical(Density):
         """The symbols, declared or seen."""
         return list(range(self.state.shape[1])) if self._place is None else list(self._place)
 
+    @property
+    def takes_text(self) -> bool:
+        """Whether all symbols so far are strings; True before the first symbol of a growing alphabet."""
+        return self._place is not None and all(isinstance(symbol, str) for symbol in self._place)
+
     def _numbers(self, x: Any, grow: bool = False) -> np.ndarray:
         if self._place is None:
             return super()._numbers(x, grow)

@@ -80,7 +80,7 @@ class Keyed(OnlineDensity):
         self._parts: list[Density] = [part.copy() for part in parts_of(self.inner)]
         self._paid = 0.0
         self._store: sqlite3.Connection | None = None
-        self._away: set[Any] = set()
+        self._away: dict[Any, str] = {}  # the keys in the file, as they are spelt there
         self._resize(64)
 
     # ---- files
@@ -101,7 +101,7 @@ class Keyed(OnlineDensity):
     def __setstate__(self, state: dict[str, Any]) -> None:
         keys = state.pop("_keys")
         self.__dict__.update({"spill": None} | state)
-        self._slot, self._store, self._away = OrderedDict(zip(keys, range(1, len(keys) + 1), strict=True)), None, set()
+        self._slot, self._store, self._away = OrderedDict(zip(keys, range(1, len(keys) + 1), strict=True)), None, {}
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:
@@ -273,19 +273,19 @@ class Keyed(OnlineDensity):
         store = self._file()
         key, s = self._slot.popitem(last=False)
         state = np.concatenate([np.append(part.state[s].ravel(), part.n[s]) for part in self._parts])
-        store.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (repr(key), state.tobytes()))
-        self._away.add(key)
+        self._away[key] = repr(key)
+        store.execute("INSERT OR REPLACE INTO states VALUES (?, ?)", (self._away[key], state.tobytes()))
         for part in self._parts:
             part.n[s], part.state[s] = 0.0, 0.0
         return s
 
     def _load(self, key: Any, s: int) -> None:
         self._fill(self._parts, key, s)
-        self._away.discard(key)
+        del self._away[key]
 
     def _fill(self, parts: list[Density], key: Any, s: int) -> None:
         """Read the statistics of a key from the file into slot s of these densities."""
-        (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (repr(key),)).fetchone()
+        (blob,) = self._file().execute("SELECT state FROM states WHERE key = ?", (self._away[key],)).fetchone()
         numbers, a = np.frombuffer(blob), 0
         for part in parts:
             size = part.state[s].size

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rows.labels import number_text
 from .counts import Bernoulli, Categorical, Histogram, Poisson
 from .durations import Exponential, Gamma
 from .gaussian import FullGaussian, Gaussian
@@ -108,14 +109,17 @@ def numbers_in_brackets(names: str, family: str, args: list[str], count: list[in
     return values
 
 
-def as_symbols(density: Any, values: Any) -> Any:
-    """A column as its density takes it: if symbols are strings, numbers become their shortest decimal strings."""
+def as_symbols(density: Any, values: Any) -> np.ndarray:
+    """A column as its density takes it: if symbols are strings, numbers become their shortest decimal strings.
+
+    Examples
+    --------
+    >>> as_symbols(Categorical(), [1234567.0, 0.5]).tolist()
+    ['1234567', '0.5']
+    """
     values = np.asarray(values)
-    known = (
-        isinstance(density, Categorical)
-        and density._place is not None
-        and all(isinstance(symbol, str) for symbol in density._place)
-    )
-    if known and values.dtype.kind in "fiub":
-        return np.array([f"{v:g}" if isinstance(v, float) else str(v) for v in values.tolist()])
-    return values
+    if values.dtype.kind not in "fiub" or not isinstance(density, Categorical) or not density.takes_text:
+        return values
+    distinct, places = np.unique(values, return_inverse=True)
+    texts = [str(value) if isinstance(value, bool) else number_text(value) for value in distinct.tolist()]
+    return np.array(texts, np.str_)[places]
