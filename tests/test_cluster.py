@@ -704,12 +704,12 @@ def test_rows_that_disprove_the_first_ones_have_the_workers_look_at_all(tmp_path
 
 
 def test_what_was_seen_of_parts_is_joined_to_what_was_seen_of_all(tmp_path):
-    from hindsight.cluster.partitions import looked_at, split_table
+    from hindsight.cluster.partitions import split_table, with_types_of_all
 
     table = ordinary()
     whole = write_table(tmp_path / "whole", table, [])
     read = split_table(write_table(tmp_path / "parts", table, [90, 200, 390]), "y", {"strict": False, "scan": 50})
-    looked_at(read, InProcess(2))
+    with_types_of_all(read, InProcess(2))
     source = hindsight.open_source(whole, "y", strict=False, scan=0)
 
     def fields(seen):

@@ -227,7 +227,7 @@ def _row_groups(path: str, rows: int) -> list[tuple[int, int | None]]:
 # ---------------------------------------------------------------- what needs a pass of its own
 
 
-def numbered(parts: list[Partition], engine: Engine) -> list[Partition]:
+def with_first_rows(parts: list[Partition], engine: Engine) -> list[Partition]:
     """Return partitions with the number of the first row of each, if anything depends on it.
 
     The workers count rows, except those of Parquet files, whose metadata has the number. Partitions beyond the limit
@@ -238,14 +238,14 @@ def numbered(parts: list[Partition], engine: Engine) -> list[Partition]:
     mean = missing == "mean"
     if not (mean or one.shuffle or one.sample is not None or limit is not None):
         return parts
-    told = missing not in ("mean", "skip") and all(part.count is not None for part in parts)
+    in_metadata = missing not in ("mean", "skip") and all(part.count is not None for part in parts)
     out: list[Partition] = []
     before = taken = 0
     sums: list[str] | None = None
     wave = max(1, engine.slots)
     while len(out) < len(parts) and (limit is None or taken < limit):
         some = parts[len(out) : len(out) + (wave if limit is not None else len(parts))]
-        found = [(part.count, None) for part in some] if told else engine.gather(
+        found = [(part.count, None) for part in some] if in_metadata else engine.gather(
             engine.map([(count_rows, (part,)) for part in some])
         )  # fmt: skip
         for part, (rows, own) in zip(some, found, strict=True):
@@ -277,7 +277,7 @@ def added(a: list[str], b: list[str]) -> list[str]:
     return [f"{(float.fromhex(x[0]) + float.fromhex(y[0])).hex()} {int(x[1]) + int(y[1])}" for x, y in pairs]
 
 
-def looked_at(table: Split, engine: Engine) -> Split:
+def with_types_of_all(table: Split, engine: Engine) -> Split:
     """Return the table with column types inferred by the workers from all rows."""
     parts = table.partitions
     each = engine.gather(engine.map([(evidence_of, (part,)) for part in parts if part.first == 0]))

@@ -88,7 +88,7 @@ def report_shards(
     """
     shards, epochs = len(rows.shapes), len(runs[0].starts)
     w, count = np.array([run.mixed for run in runs]), max(1, SAMPLE // shards)
-    tables, masses, samples = zip(*rows.engine.each(said_of, w, runs[0].view.bias, labels, count), strict=True)
+    tables, masses, samples = zip(*rows.engine.each(predictions_of, w, runs[0].view.bias, labels, count), strict=True)
     confusion = None if labels is None else np.sum(tables, axis=0)
     wrong = 0 if confusion is None else int(confusion.sum() - np.trace(confusion)) * epochs
     if labels is None:
@@ -123,7 +123,7 @@ def mixed_run(run: Epochs) -> Run:
     return out
 
 
-def said_of(block: Block, w: Floats, bias: float, labels: list[str] | None, count: int) -> tuple[Any, Any, Any]:
+def predictions_of(block: Block, w: Floats, bias: float, labels: list[str] | None, count: int) -> tuple[Any, Any, Any]:
     """Return the confusion matrix of weights on a block, the weight of each label, and a few rows.
 
     Each of these rows has its margins, target (or index of the label) and weight.

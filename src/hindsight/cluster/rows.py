@@ -17,7 +17,7 @@ from ..sources import label_text
 from ..sources.tables.layout import LIMIT
 from .blocks import Block, View, load, load_arrays, load_frame, renamed, rescaled, sizes_of
 from .engine import Engine
-from .partitions import ROWS, Split, looked_at, numbered, split_table
+from .partitions import ROWS, Split, split_table, with_first_rows, with_types_of_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -324,14 +324,14 @@ def read(
         if table.partitions[0].reading.get("scan") == 0:
             raise
         notify(f"{error}; starting again, having looked at all rows")
-        rows = _load(engine, looked_at(table, engine), held, where)
+        rows = _load(engine, with_types_of_all(table, engine), held, where)
     rows.rescale(scale)
     return rows
 
 
 def _load(engine: Engine, table: Split, held: bool | None, where: str) -> ClusterRows:
     """Let the workers read a table."""
-    parts = numbered(table.partitions, engine)
+    parts = with_first_rows(table.partitions, engine)
     if held is None:
         sizes = [part.size(len(table.source.names)) for part in parts]
         together, one = engine.capacity()

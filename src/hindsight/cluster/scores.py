@@ -82,16 +82,16 @@ def corp(model: Any, rows: ClusterRows) -> Corp:
 
 def forecasts_of(block: Block, model: Any) -> Block:
     """Return the forecasts of a block as its only feature, with its outcomes and weights."""
-    said = list[Any]()
+    made = list[Any]()
     if hasattr(model, "classes_"):
         if len(model.classes_) != 2:
             raise ValueError(f"the decomposition is for two classes, the model has {len(model.classes_)}")
-        block.over(lambda X, y, weight: said.append(model.predict_proba(X)[:, 1]))
+        block.over(lambda X, y, weight: made.append(model.predict_proba(X)[:, 1]))
         y = encode_labels(block.y, model.classes_).astype(np.float64)
     else:
-        block.over(lambda X, y, weight: said.append(model.predict(X)))
+        block.over(lambda X, y, weight: made.append(model.predict(X)))
         y = block.y.astype(np.float64)
-    p = np.concatenate(said).astype(np.float64)[:, None]
+    p = np.concatenate(made).astype(np.float64)[:, None]
     return Block(block.origin, p, y, block.weight, ["forecast"])
 
 

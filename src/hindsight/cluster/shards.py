@@ -222,8 +222,8 @@ def certify_epochs(run: Epochs, rows: ClusterRows, u: Any = None, label: str | N
     learner, epochs, shards = run.learner, len(run.starts), len(run.facts)
     width = rows.features + bool(run.view.bias)
     if (shards, run.mixed.size) != (len(rows.shapes), width):
-        told = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
-        raise MismatchError(f"the model was trained on {told}")
+        trained_on = f"{shards:,} shards of {run.mixed.size:,} coordinates, these are {len(rows.shapes):,} of {width:,}"
+        raise MismatchError(f"the model was trained on {trained_on}")
     table: Any = RunTable(rows, run.view)
     loss = LOSSES["hinge"] if learner.loss.name == "perceptron" else learner.loss  # the latter is least at u = 0
     factors = table.c / table.weight
@@ -290,12 +290,12 @@ def with_outcome(certificate: Certificate, run: Epochs, table: Any) -> Certifica
     advice = ""
     if lost > constant * (1.0 + SAME):
         eta, smaller = learner.rate.eta, certificate.best_eta
-        told = list[str]()
+        advices = list[str]()
         if learner.geometry.linear and spread(table) >= SPREAD:
-            told.append("scale the features (--scale max-abs)")
+            advices.append("scale the features (--scale max-abs)")
         if 0.0 < smaller < 0.5 * eta:
-            told.append(f"take a smaller rate (--eta {smaller:.2g})")
-        advice = "; ".join(told) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
+            advices.append(f"take a smaller rate (--eta {smaller:.2g})")
+        advice = "; ".join(advices) or "take more epochs (--passes), or larger partitions: every shard learns by itself"
     weight = math.fsum(f.weight for f in run.facts)
     return replace(certificate, best=known, constant=constant, lost=lost, weight=weight, advice=advice)
 
@@ -349,13 +349,13 @@ def joined_assumptions(each: list[list[Certificate]], worst: Certificate) -> tup
     """
     out: list[Assumption] = []
     for place, own in enumerate(worst.assumptions):
-        told = [
+        seen = [
             ([float(number) for number in NUMBER.findall(c.assumptions[place].text)], k, e, c.assumptions[place])
             for k, shard in enumerate(each)
             for e, c in enumerate(shard)
             if (c is worst or all(need.met for need in worst.assumptions)) and place < len(c.assumptions)
         ]
-        ends = dict.fromkeys((min(told)[1:], max(told)[1:]))
+        ends = dict.fromkeys((min(seen)[1:], max(seen)[1:]))
         same = len({need.text for _, _, need in ends}) == 1 and own.met
         named = [replace(need, text=f"shard {k}, epoch {e + 1}: {need.text}") for k, e, need in ends]
         out += [own] if same else named

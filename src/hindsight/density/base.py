@@ -168,8 +168,8 @@ class Density(Forgetting):
             raise ValueError("a growing alphabet makes no prior: declare the symbols")
         new = self.fresh()
         new.part = type(self.part)(self.part.prior.copy())
-        worth = float(positive("rows", rows)[0])
-        kernels.inherit(new.part, self.part.prior, self.state, 0, float(self.n[0]), worth)
+        weight = float(positive("rows", rows)[0])
+        kernels.inherit(new.part, self.part.prior, self.state, 0, float(self.n[0]), weight)
         return new
 
     def given(self, prior: Self) -> Self:
@@ -196,7 +196,7 @@ class Density(Forgetting):
 
     # ---- predicting
 
-    def contest(self, X: np.ndarray, slots: np.ndarray, worth: float) -> np.ndarray:
+    def contest(self, X: np.ndarray, slots: np.ndarray, prior_rows: float) -> np.ndarray:
         """Predict each row under every slot, then learn it in its own slot; on an error nothing is learnt.
 
         Parameters
@@ -205,7 +205,7 @@ class Density(Forgetting):
             The rows.
         slots : ndarray of shape (n_rows,)
             The slot of each row.
-        worth : float
+        prior_rows : float
             The weight, in rows, of the statistics of all slots together in the prior of each slot.
 
         Returns
@@ -215,15 +215,15 @@ class Density(Forgetting):
         """
         rows = self._numbers(X)
         self._refuse(rows)
-        crowd, out = self.pooled(), np.empty((len(rows), self.n.size))
-        n, state = np.append(self.n, crowd.n), np.concatenate([self.state, crowd.state])
-        self._contest(worth, slots, rows, n, state, out)
+        pooled, out = self.pooled(), np.empty((len(rows), self.n.size))
+        n, state = np.append(self.n, pooled.n), np.concatenate([self.state, pooled.state])
+        self._contest(prior_rows, slots, rows, n, state, out)
         self.n, self.state = n[:-1], state[:-1]
         return out
 
-    def _contest(self, worth: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
+    def _contest(self, weight: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
         part = type(self.part)(self.part.prior.copy())
-        kernels.contest(part, self.part.prior, worth, slots, X, n, state, out)
+        kernels.contest(part, self.part.prior, weight, slots, X, n, state, out)
 
     def terms(self, x: Any) -> np.ndarray:
         """The log density of each value under the predictive of the next row.

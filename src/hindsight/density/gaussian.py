@@ -164,9 +164,9 @@ class TiedGaussian(Gaussian):
         kernels.tie(new.part, self.part.prior, self.state, s, np.append(self.n, 0.0))
         return new
 
-    def _contest(self, worth: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
+    def _contest(self, weight: float, slots: np.ndarray, X: np.ndarray, n: Any, state: Any, out: np.ndarray) -> None:
         parts = (kernels.Normal(self.part.prior.copy()) for _ in range(2))
-        kernels.contest_tied(*parts, self.part.prior, worth, slots, X, n, state, out)
+        kernels.contest_tied(*parts, self.part.prior, weight, slots, X, n, state, out)
 
 
 @storable_density
@@ -326,13 +326,13 @@ class FullGaussian(Forgetting):
 
     def as_prior(self, rows: float) -> Self:
         """As `Density.as_prior`: a density without rows whose prior is what this one has learnt."""
-        new, worth, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
+        new, weight, n = self.fresh(), float(positive("rows", rows)[0]), self.n[0]
         if n > 0.0:
-            kappa = self._kappa + worth
+            kappa = self._kappa + weight
             apart = self._first - self._prior_mean + self._mean
-            new._prior_mean = self._prior_mean + apart * (worth / kappa)
-            new._psi = self._psi + worth * (self.covariance + self._kappa / kappa * np.outer(apart, apart))
-            new._kappa, new._nu = kappa, self._nu + worth
+            new._prior_mean = self._prior_mean + apart * (weight / kappa)
+            new._psi = self._psi + weight * (self.covariance + self._kappa / kappa * np.outer(apart, apart))
+            new._kappa, new._nu = kappa, self._nu + weight
             new._empty()
         return new
 

@@ -70,7 +70,7 @@ class KalmanCanceller:
         parts = -(-self.taps // BLOCK)
         self.samples = 0
         self._line: Floats = np.zeros(2 * BLOCK)  # the far end: the block before, and as much of this one as is there
-        self._left: Floats = np.zeros(2 * BLOCK)  # zeros, and what is left of this block
+        self._residual: Floats = np.zeros(2 * BLOCK)  # zeros, and what is left of this block
         self._spectra = np.zeros((parts, BLOCK + 1), np.complex128)  # of the far end, the newest first
         self._room = np.zeros_like(self._spectra)
         self._doubt: Floats = np.full(self._room.shape, self.gain)
@@ -117,8 +117,8 @@ class KalmanCanceller:
             step = end - here
             self._line[here:end] = x[k : k + step]
             self._spectra[0] = np.fft.rfft(self._line)
-            heard = np.fft.irfft((self._spectra * self._room).sum(axis=0))
-            self._left[here:end] = out[k : k + step] = y[k : k + step] - heard[here:end]
+            echo = np.fft.irfft((self._spectra * self._room).sum(axis=0))
+            self._residual[here:end] = out[k : k + step] = y[k : k + step] - echo[here:end]
             k, self.samples = k + step, self.samples + step
             if end == 2 * BLOCK:
                 self._learn()
@@ -126,11 +126,11 @@ class KalmanCanceller:
 
     def _learn(self) -> None:
         """Take the step of a whole block, and make room for the next."""
-        left, power = np.fft.rfft(self._left), np.abs(self._spectra) ** 2
-        self._other = SMOOTH * self._other + (1.0 - SMOOTH) * np.abs(left) ** 2
+        residual, power = np.fft.rfft(self._residual), np.abs(self._spectra) ** 2
+        self._other = SMOOTH * self._other + (1.0 - SMOOTH) * np.abs(residual) ** 2
         total = (power * self._doubt).sum(axis=0) + 2.0 * self._other
         share = np.divide(self._doubt, total, out=np.zeros_like(self._doubt), where=total > SILENT)
-        step = np.fft.irfft(share * self._spectra.conj() * left, axis=1) * self._inside
+        step = np.fft.irfft(share * self._spectra.conj() * residual, axis=1) * self._inside
         self._room += np.fft.rfft(step, axis=1)
         self._doubt *= STAYS**2 * (1.0 - 0.5 * share * power)
         self._doubt += (1.0 - STAYS**2) * np.abs(self._room) ** 2

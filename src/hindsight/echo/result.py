@@ -209,13 +209,13 @@ def cancel(
     far, mic = np.asarray(far), np.asarray(mic)
     if not isinstance(rate, (int, np.integer)) or rate < 1:
         raise ValueError(f"rate must be a whole number of samples per second, got {rate!r}")
-    power, heard = check_signals(far, mic, int(rate))
+    far_power, mic_power = check_signals(far, mic, int(rate))
     taps = whole("taps", taps)
     rule: KalmanCanceller | EchoCanceller
     if choice("filter", filter, FILTERS) == "nlms":
-        rule = EchoCanceller(taps, LARGE / (taps * power) if eta is None else eta)
+        rule = EchoCanceller(taps, LARGE / (taps * far_power) if eta is None else eta)
     elif eta is None:
-        rule = KalmanCanceller(taps, heard / power)
+        rule = KalmanCanceller(taps, mic_power / far_power)
     else:
         raise ValueError(f"eta is for filter='nlms': the Kalman filter chooses its steps; got {eta!r}")
     type(rule)(taps).process(np.zeros(1), np.zeros(1))  # compiled code is loaded before the clock starts
@@ -224,9 +224,9 @@ def cancel(
     began = time.perf_counter()
     for a, b in spans(mic.size, int(rate)):
         y = samples(mic[a:b], "mic", a)
-        left = rule.process(far[a:b], y)
-        clean[a:b] = left
-        powers.append((b / rate, float(np.mean(y * y)), float(np.mean(left * left))))
+        residual = rule.process(far[a:b], y)
+        clean[a:b] = residual
+        powers.append((b / rate, float(np.mean(y * y)), float(np.mean(residual * residual))))
     seconds = time.perf_counter() - began
     times, before, after = np.array(powers).T
     return Cancelled(clean, rule, int(rate), times, before, after, seconds, far, mic)

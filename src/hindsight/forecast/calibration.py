@@ -260,7 +260,7 @@ def decomposed(
         if c is not None:
             part = first + np.flatnonzero(c[part])
         lost, best, least = (
-            score.rounds(y[part], said) for said in (h[part], fit[part], np.broadcast_to(mean, y[part].shape))
+            score.rounds(y[part], made) for made in (h[part], fit[part], np.broadcast_to(mean, y[part].shape))
         )
         for k, each in enumerate((lost, lost - best, least - best, least)):
             parts[k] += each.sum() if c is None else c[part] @ each

@@ -44,9 +44,9 @@ def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # 
     errors is treated as 0. With interleaved streams, `known` has for each stream the sums of c and of c d after its
     last round, and guesses use these; if `known` has no rows they use all rounds so far.
     """
-    k, ends, late = losses.shape[1], corners.shape[2], known.shape[0] > 0
+    k, ends, lagged = losses.shape[1], corners.shape[2], known.shape[0] > 0
     for t in range(c.size):
-        before = known[stream[t], 0] if late else sums[0, 0] + sums[1, 0]
+        before = known[stream[t], 0] if lagged else sums[0, 0] + sums[1, 0]
         scale = c[t] / before if c[t] < 1e300 * before else 0.0
         add(sums, 0, c[t])
         pair = 0
@@ -72,7 +72,7 @@ def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # 
                 elif high > low or low != 0.0:
                     at = 1 + k + pair * SUMS
                     d = 0.0 if losses[t, i] == losses[t, j] else c[t] * (losses[t, i] - losses[t, j])
-                    g = scale * (known[stream[t], 1 + pair] if late else sums[0, at] + sums[1, at])
+                    g = scale * (known[stream[t], 1 + pair] if lagged else sums[0, at] + sums[1, at])
                     g = min(max(g, low), high)
                     if first[pair] == 0.0:
                         first[pair] = high - low
@@ -95,7 +95,7 @@ def tally(losses, corners, c, stream, sums, known, reach, first, unbounded):  # 
                     reach[pair, 0] = max(reach[pair, 0], up)
                     reach[pair, 1] = max(reach[pair, 1], down)
                 pair += 1
-        if late:
+        if lagged:
             known[stream[t], 0] = sums[0, 0] + sums[1, 0]
             for pair in range(first.size):
                 at = 1 + k + pair * SUMS
@@ -248,9 +248,9 @@ class Scores:
         self
         """
         y, made, c = self._checked(outcomes, forecasts, weight)
-        late = np.isnan(y)
-        waiting = self._late(np.flatnonzero(late & (c > 0.0)), made, c, ids) if late.any() else {}
-        place = np.flatnonzero((c > 0.0) & ~late)
+        missing = np.isnan(y)
+        waiting = self._without_outcome(np.flatnonzero(missing & (c > 0.0)), made, c, ids) if missing.any() else {}
+        place = np.flatnonzero((c > 0.0) & ~missing)
         rows, some = self.rows + place, slice(None) if place.size == y.size else place
         self._play(rows, y[some], [h[some] for h in made], c[some], lambda t: f"row {rows[t]}")
         self.waiting |= waiting
@@ -303,7 +303,7 @@ class Scores:
             same_length(h, y.size, name)
         return y, list(given.values()), weights(weight, y.size)
 
-    def _late(self, rows: np.ndarray, made: list[np.ndarray], c: np.ndarray, ids: Any) -> dict[Any, Waiting]:
+    def _without_outcome(self, rows: np.ndarray, made: list[np.ndarray], c: np.ndarray, ids: Any) -> dict[Any, Waiting]:
         """Rows that wait, by their ids, which must be new."""
         keys = [self.rows + int(t) for t in rows] if ids is None else np.asarray(ids)[rows].tolist()
         twice = [key for key in keys if key in self.waiting]
@@ -311,7 +311,7 @@ class Scores:
             twice = twice or [key for key in keys if keys.count(key) > 1]
             raise ValueError(f"two rows with missing outcomes have the id {twice[0]!r}")
         each = ((t, tuple(h[t].copy() for h in made)) for t in rows.tolist())
-        made_rows = [Waiting(self.rows + t, ids is not None, said, float(c[t])) for t, said in each]
+        made_rows = [Waiting(self.rows + t, ids is not None, forecasts, float(c[t])) for t, forecasts in each]
         return dict(zip(keys, made_rows, strict=True))
 
     def _play(
