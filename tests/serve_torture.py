@@ -93,7 +93,6 @@ class Torture:
     def check(self):
         """Compare what was acknowledged with what is there."""
         from hindsight.serve.planning import service_plan
-        from hindsight.serve.requests import ANY
         from hindsight.serve.service import Service
         from hindsight.serve.store import Store
 
@@ -102,7 +101,7 @@ class Torture:
         peace = Service(f"{self.folder}-peace", service_plan("y", ignore=["id"], loss="square"), keep_log=True)
         for commit in Store(self.folder).commits():
             for part in commit.parts:
-                for row in part.mappings(ANY):
+                for row in part.mappings():
                     sequence += 1
                     assert row["id"] not in there, f"{row['id']} was learnt twice"
                     there[row["id"]] = sequence

@@ -172,7 +172,7 @@ class Api:
         part = await self.part(request, "outcome")
         if part.form == "arrow":
             raise ServiceError(415, "outcomes come as JSON or JSON lines")
-        part.parsed = [outcome_of(k, row) for k, row in enumerate(part.mappings(self.limits))]
+        part.parsed = [outcome_of(k, row) for k, row in enumerate(part.mappings())]
         return await predictions_response(request, await self.learning.do(part))
 
     async def part(self, request: Asked, do: str) -> Part:

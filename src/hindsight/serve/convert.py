@@ -130,7 +130,7 @@ def learn_commit(service: Service, time: float, parts: list[Part], ids: list[lis
     for part, numbers in zip(parts, ids, strict=True):
         if part.do == "keep":
             with suppress(ValueError):  # one that could never be learnt is left out
-                for number, content in zip(numbers, part.contents(ANY), strict=True):
+                for number, content in zip(numbers, part.contents(), strict=True):
                     values = (number, time, service.sequence, content)
                     store.ask("INSERT INTO kept VALUES (?, ?, ?, NULL, ?)", values)
                 if part.key is not None:

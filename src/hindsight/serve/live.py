@@ -26,7 +26,7 @@ from ..training.prepare import check_labels, check_preparation, in_order, labels
 from ..training.session import play_chunk
 from ..training.state import TrainingState, plan_after, state_after
 from .mapping_rows import MappingRows, RequestRows, csr_of
-from .requests import ServiceError
+from .requests import ANY, ServiceError
 from .table_rows import TableRows
 
 if TYPE_CHECKING:
@@ -104,8 +104,6 @@ class LiveModel:
     ----------
     plan : Plan
         What to learn; the loss and the labels may be determined by the first rows.
-    limits : Limits
-        The limits on features.
 
     Attributes
     ----------
@@ -120,8 +118,8 @@ class LiveModel:
         is an intercept. They give the loss of every fixed predictor.
     """
 
-    def __init__(self, plan: Plan, limits: Limits) -> None:
-        self.plan, self.limits = plan, limits
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.limits = plan, ANY
         self.state: TrainingState | None = None
         self.rows: RowReader | None = None
         self.shells: Shells | None = None
@@ -130,12 +128,11 @@ class LiveModel:
         self.calm = False  # whether all numbers of the model are known to be moderate
 
     @classmethod
-    def after(cls, model: Model, limits: Limits) -> LiveModel:
+    def after(cls, model: Model) -> LiveModel:
         """A model that continues a saved one; a ModelError if that is impossible."""
         plan = plan_after(model, None)
-        live = cls(plan, limits)
-        state = state_after(model, plan)
-        live._take(state, rows_like(model, plan, limits))
+        live = cls(plan)
+        live._take(state_after(model, plan), rows_like(model, plan, ANY))
         return live
 
     def _take(self, state: TrainingState, rows: RowReader) -> None:
@@ -158,7 +155,7 @@ class LiveModel:
         """Choose the loss and the labels from the first rows."""
         plan = self.plan
         assert plan.target is not None
-        targets = [{plan.target: row.get(plan.target)} for row in part.mappings(self.limits)]
+        targets = [{plan.target: row.get(plan.target)} for row in part.mappings()]
         (found,) = MappingRows(ReadOptions(target=plan.target), self.limits).encode([replace(part, parsed=targets)])
         plan = with_loss(plan, found.y)
         labels = None

@@ -42,7 +42,7 @@ class Replay:
     @classmethod
     def begin(cls, store: Store, snapshot: int | None = None) -> Replay:
         """A replay from the snapshot of a commit, or from the first row."""
-        live = LiveModel(Plan.from_settings((read_settings(store.path) or {}).get("plan", {}), None), ANY)
+        live = LiveModel(Plan.from_settings((read_settings(store.path) or {}).get("plan", {}), None))
         if snapshot is None:
             return cls(store, live)
         live.restore(store.snapshot(snapshot)["model"])

@@ -111,21 +111,21 @@ class Part:
     start: int = 0
     parsed: Any = None
 
-    def parse(self, limits: Limits | None = None) -> Any:
+    def parse(self, limits: Limits = ANY) -> Any:
         """Parse the rows to a list of mappings or an Arrow table; a SourceError if they cannot be parsed."""
         if self.parsed is None:
-            self.parsed = parse(self.form, self.body, limits or Limits())
+            self.parsed = parse(self.form, self.body, limits)
             self.rows = len(self.parsed) if isinstance(self.parsed, list) else self.parsed.num_rows
         return self.parsed
 
-    def mappings(self, limits: Limits) -> list[dict[str, Any]]:
+    def mappings(self) -> list[dict[str, Any]]:
         """The rows as mappings."""
-        parsed = self.parse(limits)
+        parsed = self.parse()
         return parsed if isinstance(parsed, list) else parsed.to_pylist()
 
-    def contents(self, limits: Limits) -> list[str]:
+    def contents(self) -> list[str]:
         """Each row as JSON, to be kept; a SourceError if a value is neither a number nor text."""
-        return [row_as_json(t, row) for t, row in enumerate(self.mappings(limits))]
+        return [row_as_json(t, row) for t, row in enumerate(self.mappings())]
 
 
 def row_as_json(t: int, row: dict[str, Any]) -> str:

@@ -18,7 +18,7 @@ from ..storage.container import sync_folder
 from .client import arrow_stream
 from .convert import convert
 from .replay import Replay
-from .requests import ANY, Part
+from .requests import Part
 from .store import NAME, NEWEST, SCHEMA, VERSION, Store, StoreError, read_settings
 
 if TYPE_CHECKING:
@@ -235,14 +235,14 @@ def rows_of(path: str, first: int = 1) -> Iterator[str]:
             if n == 0 and number > first:
                 raise SourceError(f"{path}: its rows begin at {number:,}: older ones went when a snapshot covered them")
             if number + part.rows > first:
-                for row in part.mappings(ANY)[max(0, first - number) :]:
+                for row in part.mappings()[max(0, first - number) :]:
                     yield json.dumps(row, ensure_ascii=False)
 
 
 def shortened(part: Part, count: int) -> Part:
     """The first rows of a part."""
     if part.form == "arrow":
-        body = arrow_stream(part.parse(ANY).slice(0, count))
+        body = arrow_stream(part.parse().slice(0, count))
         return replace(part, body=body, rows=count, parsed=None)
-    body = json.dumps(part.mappings(ANY)[:count]).encode()
+    body = json.dumps(part.mappings()[:count]).encode()
     return replace(part, form="json", body=body, rows=count, parsed=None)

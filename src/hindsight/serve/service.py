@@ -20,7 +20,7 @@ from .convert import convert
 from .history import ServiceHistory
 from .live import LiveModel, Reader
 from .replay import Replay
-from .requests import ANY, Limits, Part, ServiceError
+from .requests import Limits, Part, ServiceError
 from .store import ADVICE, Store, StoreError, packed_json, read_settings, unpacked_json, write_settings
 from .table_rows import TableRows
 
@@ -125,12 +125,11 @@ class Service:
                 f"{self.store.file}: commits {before + 1:,} to {first - 1:,} are in no snapshot that can be read, and "
                 f"their requests are gone: {ADVICE}"
             )
-        self.live.limit(ANY)  # committed requests were within the limits of their time
         again = Replay(self.store, self.live, before, self.sequence)
         for commit, played in again.commits():
             self.history.add(self.live.settled()[0], commit.first, played, commit.time)
         self.commit_done, self.sequence = again.commit, again.row
-        self.live.limit(self.limits)
+        self.live.limit(self.limits)  # from now on: committed requests were within the limits of their time
         self.store.remove_bodies()
         self.store.note_newest(self.commit_done)
         self.waiting = self.store.waiting()
@@ -148,11 +147,11 @@ class Service:
         if model is not None:
             if settings is not None:
                 raise OptionError("from", f"{self.store.path} has a model already: leave it out to go on with that")
-            return LiveModel.after(model, self.limits)
+            return LiveModel.after(model)
         if settings is None:
             if plan is None or plan.target is None:
                 raise OptionError("target", f"names the column to predict: {self.store.path} is new (or --from MODEL)")
-            return LiveModel(plan, self.limits)
+            return LiveModel(plan)
         kept = Plan.from_settings(settings.get("plan", {}), None)
         if plan is not None and plan.settings() != kept.settings():
             now, was = plan.settings(), kept.settings()
@@ -160,7 +159,7 @@ class Service:
             raise OptionError(
                 name, f"is {now[name]!r:.100}, but {self.store.path} was begun with {was.get(name)!r:.100}"
             )
-        return LiveModel(kept, self.limits)
+        return LiveModel(kept)
 
     # ------------------------------------------------------------ snapshots
 
@@ -327,11 +326,11 @@ class Service:
             if known[0] != part.digest:
                 raise ServiceError(422, "this Idempotency-Key was used for another request")
             return known[1] | {"repeated": True}
-        if part.do == "keep":
-            return self._keep(part, at - 1, now)
         if part.do == "outcome":
             part = self._join(part, at, now)
         part.parse(self.limits)
+        if part.do == "keep":
+            return self._keep(part, at - 1, now)
         if part.source is not None:
             done = self.store.place_in(part.source)
             if part.start + part.rows <= (done or 0):
@@ -346,7 +345,7 @@ class Service:
     def _keep(self, part: Part, row: int, now: float) -> dict[str, Any]:
         """Keep rows until their outcome is known, if they are valid."""
         state, rows = self.live.settled()
-        contents = part.contents(self.limits)
+        contents = part.contents()
         outcome = {self.live.plan.target: 0.0 if state.labels is None else state.labels[0]}
         trial = [json.loads(content) | outcome for content in contents]
         mark: Any = rows.mark()
@@ -407,7 +406,7 @@ class Service:
             kinds = [kinds[0]] if state.labels is None else [[*state.labels, state.labels[0]]]
         fixed = {name: 1.0 for name in [plan.reading.get("weight")] if name}
         for targets in kinds:
-            live = LiveModel(plan, ANY)
+            live = LiveModel(plan)
             full = [{"a": 0.5, "b": 1.0 + k, plan.target: y} | fixed for k, y in enumerate(targets)]
             for rows in (full, full[:1], [{"a": 0.5, plan.target: targets[0]} | fixed]):
                 with contextlib.suppress(ValueError):  # targets that this learner does not accept
