@@ -139,7 +139,7 @@ def test_predictions_change_neither_the_model_nor_later_predictions(start, plan)
 def whole(reader, questions):
     """Rows to predict, with all the room there is."""
     X = reader.rows.look_up(questions, reader.width)
-    X.resize((len(questions), reader.room))
+    X.resize((len(questions), reader.shells.model.features))
     return X
 
 

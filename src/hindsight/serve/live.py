@@ -298,7 +298,7 @@ class LiveModel:
             shells = self.shells = Shells(runs, state.labels)
         self.kept = [run.snapshot() for run in runs]
         half = None if state.tracker is None else state.tracker.half
-        return Reader(shells, self.kept, rows, state.features, rows.width, sequence, half)
+        return Reader(shells, self.kept, rows, rows.width, sequence, half)
 
     def to_model(self, certificate: Any = None) -> Model:
         """The model in the form used by `hindsight.load` and the command, with its certificate if there is one."""
@@ -397,7 +397,6 @@ class Reader:
     shells: Shells
     kept: list[Any]
     rows: RowReader
-    room: int
     width: int
     sequence: int
     half: float | None = None
@@ -406,9 +405,9 @@ class Reader:
         """The margins of parsed rows; a ValueError if one cannot be predicted."""
         X = self.rows.look_up(parsed, self.width)
         if hasattr(X, "tocsr"):
-            X = dense_if_full(X, self.room)
+            X = dense_if_full(X, self.shells.model.features)
         if hasattr(X, "tocsr"):
-            X.resize((X.shape[0], self.room))
+            X.resize((X.shape[0], self.shells.model.features))
         return self.shells.margins(self, X)
 
     def answers(self, z: np.ndarray) -> dict[str, Any]:

@@ -54,15 +54,11 @@ def page_content(summary: dict[str, Any]) -> dict[str, Any]:
     right = None if summary.get("mistakes") is None else 1.0 - summary["mistakes"] / max(1, summary["sequence"])
     claims = [*certificate.get("claims", ()), *coverage_lines(summary.get("coverage"))]
     warnings = [line for line in [summary.get("order"), *summary.get("warnings", ())] if line]
-    texts = {name: short_number(summary[key]) for name, key in (("rows", "sequence"), ("rate", "rate"))}
-    texts |= {name: short_number(summary[name]) for name in ("features", "pending", "waiting", "refused")}
-    texts |= {
-        "loss": short_number(unit(loss)),
+    numbers = {name: summary[name] for name in ("rate", "features", "pending", "waiting", "refused")}
+    numbers |= {"rows": summary["sequence"], "loss": unit(loss), "constant": unit(constant), "best": unit(best)}
+    numbers |= {"limit": unit(bound), "regret": regret}
+    texts = {name: short_number(value) for name, value in numbers.items()} | {
         "fit": short_number(r2) if right is None else percent(right),
-        "constant": short_number(unit(constant)),
-        "best": short_number(unit(best)),
-        "limit": short_number(unit(bound)),
-        "regret": short_number(regret),
         "verdict": f"{certificate['verdict']} (first {rounds:,} rows)" if certificate else "–",
         "learn": seconds(*summary["learn_seconds"].values()),
         "predict": seconds(*summary["predict_seconds"].values()),

@@ -467,16 +467,16 @@ class Service:
 
     def best(self) -> float | None:
         """The loss of the best fixed linear predictor in hindsight on all rows; None if no sums give it accurately."""
-        sums, state = self.live.sums, self.live.state
-        if sums is None or state is None or len(sums) > BEST_WIDTH:
+        sums = self.live.sums
+        if sums is None or len(sums) > BEST_WIDTH:
             return None
         best, gap = best_of_sums(sums, self.sequence)
-        return best if gap <= 1e-3 * state.compared_losses()[0] else None
+        return best if gap <= 1e-3 * self.live.settled()[0].compared_losses()[0] else None
 
     def top_weights(self, most: int = 12) -> list[dict[str, Any]]:
         """The largest weights, each with its feature and, with several labels, the label."""
-        state, rows = self.live.state, self.live.rows
-        if state is None or rows is None or rows.width > SHOWN_WIDTH:
+        state, rows = self.live.settled()
+        if rows.width > SHOWN_WIDTH:
             return []
         names, out = rows.names, []
         for k, run in enumerate(state.runs[0]):
