@@ -115,28 +115,27 @@ def learn_commit(service: Service, time: float, parts: list[Part], ids: list[lis
     service.clock, store, left_out = (lambda: time), service.store, 0
     learnt = [k for k, part in enumerate(parts) if part.do == "learn"]
     answers = service.commit([replace(parts[k], key=None, source=None) for k in learnt]) if learnt else []
-    store.begin()
-    for k, answer in zip(learnt, answers, strict=True):
-        part = parts[k]
-        if isinstance(answer, Exception):
-            left_out += part.rows
-            continue
-        if part.key is not None:
-            store.add_key(part.key, part.digest, service.sequence, answer, service.limits.keys)
-        if part.source is not None:
-            store.add_place(part.source, part.start, part.rows, answer["sequence"])
-        for row, number in enumerate(ids[k], answer["sequence"]):
-            store.learnt(number, row)
-    for part, numbers in zip(parts, ids, strict=True):
-        if part.do == "keep":
-            with suppress(ValueError):  # one that could never be learnt is left out
-                for number, content in zip(numbers, part.contents(), strict=True):
-                    values = (number, time, service.sequence, content)
-                    store.ask("INSERT INTO kept VALUES (?, ?, ?, NULL, ?)", values)
-                if part.key is not None:
-                    answer = {"ids": numbers}
-                    store.add_key(part.key, part.digest, service.sequence, answer, service.limits.keys)
-    store.commit()
+    with store.transaction():
+        for k, answer in zip(learnt, answers, strict=True):
+            part = parts[k]
+            if isinstance(answer, Exception):
+                left_out += part.rows
+                continue
+            if part.key is not None:
+                store.add_key(part.key, part.digest, service.sequence, answer, service.limits.keys)
+            if part.source is not None:
+                store.add_place(part.source, part.start, part.rows, answer["sequence"])
+            for row, number in enumerate(ids[k], answer["sequence"]):
+                store.learnt(number, row)
+        for part, numbers in zip(parts, ids, strict=True):
+            if part.do == "keep":
+                with suppress(ValueError):  # one that could never be learnt is left out
+                    for number, content in zip(numbers, part.contents(), strict=True):
+                        values = (number, time, service.sequence, content)
+                        store.ask("INSERT INTO kept VALUES (?, ?, ?, NULL, ?)", values)
+                    if part.key is not None:
+                        answer = {"ids": numbers}
+                        store.add_key(part.key, part.digest, service.sequence, answer, service.limits.keys)
     return left_out
 
 
@@ -160,16 +159,15 @@ def take_tables(store: Store, state: dict[str, Any]) -> None:
     """Store the keys, stream positions and kept rows of a snapshot."""
     keys, pending, sources = (unpacked_json(state[n]) for n in ("keys", "pending", "sources"))
     row = int(state["sequence"])
-    store.begin()
-    for key, digest, answer in keys:
-        store.add_key(key, digest, row, answer, ANY.keys)
-    for source, place in sources.items():
-        store.add_place(source, 0, place, row)
-    for number, time, content in pending:
-        store.ask("INSERT INTO kept VALUES (?, ?, ?, NULL, ?)", (number, time, row, content))
-    store.ask("DELETE FROM sqlite_sequence")
-    store.ask("INSERT INTO sqlite_sequence VALUES ('kept', ?)", (int(state["next_id"]),))
-    store.commit()
+    with store.transaction():
+        for key, digest, answer in keys:
+            store.add_key(key, digest, row, answer, ANY.keys)
+        for source, place in sources.items():
+            store.add_place(source, 0, place, row)
+        for number, time, content in pending:
+            store.ask("INSERT INTO kept VALUES (?, ?, ?, NULL, ?)", (number, time, row, content))
+        store.ask("DELETE FROM sqlite_sequence")
+        store.ask("INSERT INTO sqlite_sequence VALUES ('kept', ?)", (int(state["next_id"]),))
 
 
 def commits(found: list[tuple[int, str]], after: int) -> Iterator[tuple[dict[str, Any], list[Part], list[list[int]]]]:

@@ -123,18 +123,17 @@ def open_damaged(path: str) -> Store:
 
 def copy_all(old: Store, new: Store, sequence: int | None) -> dict[str, Any]:
     """Copy everything up to a row, or as far as possible; returns the last row copied and the number of later rows."""
-    new.begin()
-    last, base = copy_snapshots(old, new, sequence)
-    last = max(last, copy_requests(old, new, sequence))
-    row, why = reach(new, base)
-    if row is None or (sequence is not None and row < sequence):
-        least = next(readable(old, "SELECT min(sequence) FROM snapshots"), (None,))[0] or 0
-        if row is None or (sequence or 0) < least:
-            raise SourceError(f"{old.path}: it reaches back to row {least:,} at the earliest: older rows are gone")
-        raise SourceError(f"{old.path}: {why or f'it has {last:,} rows'}, so it cannot go back to row {sequence:,}")
-    new.ask("DELETE FROM requests WHERE first > ?", (row,))
-    copy_rest(old, new, row)
-    new.commit()
+    with new.transaction():
+        last, base = copy_snapshots(old, new, sequence)
+        last = max(last, copy_requests(old, new, sequence))
+        row, why = reach(new, base)
+        if row is None or (sequence is not None and row < sequence):
+            least = next(readable(old, "SELECT min(sequence) FROM snapshots"), (None,))[0] or 0
+            if row is None or (sequence or 0) < least:
+                raise SourceError(f"{old.path}: it reaches back to row {least:,} at the earliest: older rows are gone")
+            raise SourceError(f"{old.path}: {why or f'it has {last:,} rows'}, so it cannot go back to row {sequence:,}")
+        new.ask("DELETE FROM requests WHERE first > ?", (row,))
+        copy_rest(old, new, row)
     return {"row": row, "dropped": max(0, last - row)}
 
 

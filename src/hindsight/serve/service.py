@@ -108,7 +108,6 @@ class Service:
         self.refused_rows = 0
         self.reader: Reader | None = None
         self.unpublished, self.publish_cost, self.published_at = False, 0.0, 0.0
-        self.sync_seconds = 0.0
         self.broken: str | None = None
         self.live = self._begin(plan, model)
         written = read_settings(self.store.path) or {}
@@ -220,12 +219,9 @@ class Service:
         self.steps: list[Step] = []
         before = self.sequence, self.commit_done, self.waiting, self.refused_rows
         try:
-            self.store.begin()
-            out = self._take(parts)
-            reader = self._reader() if self.steps else None
-            began = time.perf_counter()
-            self.store.commit()
-            self.sync_seconds = time.perf_counter() - began
+            with self.store.transaction():
+                out = self._take(parts)
+                reader = self._reader() if self.steps else None
         except BaseException as error:
             self._take_back(error)
             self.sequence, self.commit_done, self.waiting, self.refused_rows = before
@@ -246,9 +242,10 @@ class Service:
         return out
 
     def _take_back(self, error: BaseException) -> None:
-        """Undo a transaction, in memory and on disk."""
+        """Undo in memory what a transaction learnt that was rolled back."""
+        if self.store.db.in_transaction:  # it could not be
+            self.broken = f"learning stopped: {error}: start the service again"
         try:
-            self.store.rollback()
             for step in reversed(self.steps):
                 step.undo()
         except BaseException as second:
@@ -438,7 +435,7 @@ class Service:
         state = self.live.state
         out: dict[str, Any] = {
             "sequence": self.sequence, "commit": self.commit_done, "pending": self.waiting,
-            "features": self.live.features, "refused": self.refused_rows, "sync": self.sync_seconds,
+            "features": self.live.features, "refused": self.refused_rows, "sync": self.store.sync_seconds,
             "log_bytes": self.store.bytes, "broken": self.broken,
         }  # fmt: skip
         if state is None:

@@ -20,6 +20,7 @@ import json
 import os
 import sqlite3
 import struct
+import time
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,8 @@ class Store:
     ----------
     bytes : int
         Bytes of bodies written since it was opened.
+    sync_seconds : float
+        Seconds that the last transaction took to reach the disk.
 
     Raises
     ------
@@ -109,7 +112,7 @@ class Store:
     """
 
     def __init__(self, path: str, write: bool = False, name: str = NAME) -> None:
-        self.path, self.bytes, self.lock = os.path.abspath(path), 0, -1
+        self.path, self.bytes, self.lock, self.sync_seconds = os.path.abspath(path), 0, -1, 0.0
         self.file, self.bodies = os.path.join(self.path, name), os.path.join(self.path, "bodies")
         if write:
             self.lock = lock(self.path)
@@ -190,18 +193,23 @@ class Store:
 
     # ------------------------------------------------------------ transactions
 
-    def begin(self) -> None:
-        """Begin a transaction."""
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that is durable after the block, or rolled back if an exception leaves it."""
         self.ask("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.commit()
+        except BaseException:
+            if self.db.in_transaction:
+                self.ask("ROLLBACK")
+            raise
 
     def commit(self) -> None:
         """Make a transaction durable."""
+        began = time.perf_counter()
         self.ask("COMMIT")
-
-    def rollback(self) -> None:
-        """Roll back a transaction."""
-        if self.db.in_transaction:
-            self.ask("ROLLBACK")
+        self.sync_seconds = time.perf_counter() - began
 
     @contextlib.contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -335,8 +343,7 @@ class Store:
     def add_snapshot(self, commit: int, sequence: int, state: dict[str, Any], keep_log: bool) -> None:
         """Add a snapshot and keep the newest two; without `keep_log`, delete the requests that the older one covers."""
         data = checkpoint.to_bytes(self.file, state)
-        self.begin()
-        try:
+        with self.transaction():
             body = self._put(f"snapshot-{commit}", data)
             values = (commit, sequence, zlib.crc32(data), body)
             self.ask("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", values)
@@ -346,10 +353,6 @@ class Store:
             )
             if not keep_log:
                 self._drop()
-            self.commit()
-        except BaseException:
-            self.rollback()
-            raise
         self.remove_bodies()
 
     def _drop(self) -> None:

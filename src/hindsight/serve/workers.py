@@ -125,7 +125,7 @@ class Learning(Worker):
 
     def patience(self) -> float:
         """Long enough for clients just answered to ask again, so that one sync serves them all."""
-        return max(PATIENCE[0], self.service.sync_seconds / 4)
+        return max(PATIENCE[0], self.service.store.sync_seconds / 4)
 
     def answer(self, whats: Sequence[Any]) -> list[Any]:
         """Commit parts together, and call functions in between."""
