@@ -206,8 +206,8 @@ def test_large_bodies_are_files_beside_that_are_durable_before_they_are_referred
     assert rewind(str(tmp_path / "disk"))["row"] == 36
 
 
-def test_a_backup_taken_while_it_runs(tmp_path):
-    service, copy = Service(str(tmp_path / "a"), PLAN), tmp_path / "b"
+def test_a_backup_taken_while_it_runs(start, tmp_path):
+    service, copy = start(PLAN, "a"), tmp_path / "b"
     for k in range(4):
         service.commit([learn(rows(3, k))])
     before = bits(service)
@@ -215,12 +215,10 @@ def test_a_backup_taken_while_it_runs(tmp_path):
     service.store.ask("VACUUM INTO ?", (str(copy / NAME),))
     shutil.copy(tmp_path / "a" / "settings.json", copy)
     service.commit([learn(rows(3, 9))])
-    again = Service(str(copy))
+    again = start(folder="b")
     assert bits(again) == before
     again.commit([learn(rows(3, 9))])
     assert bits(again) == bits(service)
-    again.close()
-    service.close()
 
 
 def damaged(folder, commits=6, keep_log=True):
@@ -235,22 +233,19 @@ def damaged(folder, commits=6, keep_log=True):
     return model
 
 
-def test_a_database_without_its_end_is_not_taken_for_whole(tmp_path):
+def test_a_database_without_its_end_is_not_taken_for_whole(start, tmp_path):
     """Rows that were acknowledged are missed where the WAL is removed, or a bit of it is lost."""
     for k, lose in enumerate((lambda wal: wal.unlink(), lambda wal: wal.write_bytes(wal.read_bytes()[:9000]))):
         folder = tmp_path / str(k)
-        service = Service(str(folder), PLAN)
+        service = start(PLAN, str(k))
         for seed in range(5):
             service.commit([learn(rows(9, seed))])
         shutil.copytree(folder, tmp_path / f"copy{k}")  # as a kill leaves it
-        crash(service)
         lose(tmp_path / f"copy{k}" / f"{NAME}-wal")
         with pytest.raises(StoreError, match=rf"commits \d to 5 are missing: {NAME}-wal was removed"):
             Service(str(tmp_path / f"copy{k}"))
         row = rewind(str(tmp_path / f"copy{k}"))["row"]
-        again = Service(str(tmp_path / f"copy{k}"), PLAN)
-        assert again.sequence == row < 45
-        again.close()
+        assert start(PLAN, f"copy{k}").sequence == row < 45
 
 
 def test_damage_is_said_and_rewind_gets_to_the_last_good_commit(tmp_path):
@@ -671,7 +666,7 @@ def test_learn_replays_a_service_to_the_same_bits(start, tmp_path):
     from hindsight.cli import app
 
     folder, saved = str(tmp_path / "d"), str(tmp_path / "model")
-    service = Service(folder, AUTO, keep_log=True)
+    service = start(AUTO, "d", keep_log=True)
     data = rows(60)
     for k in range(0, 40, 4):
         service.commit([learn(data[k : k + 2]), learn([*data[k + 2 : k + 4], {"new": k, f"n{k}": 1.0, "y": 1.0}])])
@@ -998,14 +993,13 @@ def test_folders_of_earlier_versions_are_converted(start, tmp_path, monkeypatch,
     assert sorted(os.listdir(tmp_path / "d" / "converted")) == ["log", "snapshots"] or name == "stuck"
 
 
-def test_a_damaged_folder_of_an_earlier_version(tmp_path):
+def test_a_damaged_folder_of_an_earlier_version(start, tmp_path):
     shutil.copytree(FOLDERS / "kept-log", tmp_path / "d")
     path = tmp_path / "d" / "log" / "0000000000000003.log"
     data = path.read_bytes()
     path.write_bytes(data[:100] + b"#" + data[101:])
     with pytest.raises(StoreError, match="byte 0: the log is damaged"):
-        Service(str(tmp_path / "d"))
+        start(folder="d")
     assert rewind(str(tmp_path / "d"))["row"] == 20
-    service = Service(str(tmp_path / "d"))
+    service = start(folder="d")
     assert service.sequence == 20 and waiting_in(service) == [1, 2, 3]
-    service.close()
