@@ -463,6 +463,22 @@ def test_a_single_class_has_no_report(tmp_path):
         model.report(tmp_path / "page.html", [[1.0]], ["only"])
 
 
+@pytest.mark.parametrize(
+    ("model", "labels", "how"),
+    [
+        (hindsight.GradientDescentRegressor(rounds=5), 0, "all rows were read in each of 5 rounds"),
+        (hindsight.BatchPerceptronClassifier(max_passes=3), 2, "rows were scanned in their order, over and over"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_estimator_of_all_rows_writes_its_report(tmp_path, model, labels, how):
+    X, y = drawn_rows(labels)
+    page = tmp_path / "page.html"
+    model.fit(X, y).report(page, X, y)
+    (learner,) = content_of(page)["learners"]
+    assert learner["verdict"] == model.certificate_.verdict.value and how in words_of(page)
+
+
 @pytest.mark.parametrize("labels", [0, 2, 8])
 def test_isotron_reports_its_link_and_its_errors(tmp_path, labels):
     X, y = drawn_rows(labels)

@@ -15,7 +15,7 @@ from ..forecast.scores import Score, numbers, same_length, weights
 from ..rows.labels import class_probabilities
 from ..storage.registry import want
 from ..validation import whole
-from .mixins.estimator import EstimatorMixin
+from .mixins.estimator import Estimator
 from .mixins.labels import LabelsMixin
 from .mixins.rows import read_weights, require_y
 
@@ -34,7 +34,7 @@ def _bare(estimator: Any) -> bool:
     return True
 
 
-class Calibrator(EstimatorMixin, LabelsMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class Calibrator(Estimator, LabelsMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Recalibrate forecasts, or the probabilities of a classifier, by isotonic regression of outcomes on forecasts.
 
     Among all nondecreasing functions of the forecast, the fit minimises every proper loss on the training rows [2]_. It

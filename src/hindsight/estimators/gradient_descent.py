@@ -19,8 +19,7 @@ from ..online.learners import descent
 from ..rows.data import Data
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, choice, number, whole
-from .mixins.estimator import FitMixin
-from .mixins.linear import LinearMixin, LinearRegressorMixin, LogisticProbabilityMixin
+from .mixins.linear import LinearRegressorMixin, LogisticProbabilityMixin
 from .mixins.rows import read_weights
 from .mixins.runs import RunsMixin, check_runs, one_or_all, starts_of
 from .progress import progress_bar
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ..online.learners import Learner
 
 
-class GradientDescent(FitMixin, RunsMixin, LinearMixin):
+class GradientDescent(RunsMixin):
     """Base of the two estimators; subclasses implement `_targets_for`."""
 
     _bounds_loss = True

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from ..batch.isotonic import Pools, check_increasing, check_knots, check_lipschitz, check_points, fit_pools, interpolate
 from ..validation import check_numbers, choice
-from .mixins.estimator import EstimatorMixin
+from .mixins.estimator import Estimator
 
 
-class IsotonicRegressor(EstimatorMixin, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class IsotonicRegressor(Estimator, RegressorMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Exact isotonic regression: the monotone function of one variable with the least weighted squared error.
 
     Adjacent points that violate the order are pooled and take their mean [1]_, so every level is calibrated: the mean

@@ -14,7 +14,7 @@ from ..batch.least_squares import Factor, LeastSquaresSolution, normal_equations
 from ..rows.data import Data
 from ..storage.registry import want
 from ..validation import at_least_0, check_targets, number
-from .mixins.estimator import EstimatorMixin
+from .mixins.estimator import Estimator
 from .mixins.rows import read_weights
 from .progress import progress_bar
 
@@ -26,7 +26,7 @@ def of_solution(name: str, words: str) -> property:
     return property(lambda model: getattr(model._solution(), name), doc=words)
 
 
-class LeastSquares(EstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class LeastSquares(Estimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Exact linear least squares: the w and b that minimise sum_t c_t (w.x_t + b - y_t)^2 + l2 |w|^2.
 
     The solution is unique if the rows have full column rank; otherwise it is the minimum-norm w, as given by the

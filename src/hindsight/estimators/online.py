@@ -12,8 +12,6 @@ from ..errors import AssumptionWarning
 from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
-from .mixins.estimator import FitMixin
-from .mixins.linear import LinearMixin
 from .mixins.rows import read_weights
 from .mixins.runs import RunsMixin, check_runs, starts_of
 from .mixins.single_rows import SingleRowMixin
@@ -24,12 +22,12 @@ if TYPE_CHECKING:
 BLOCK = 1 << 15  # rows that are played again at once
 
 
-class OnlineEstimator(FitMixin, SingleRowMixin, RunsMixin, LinearMixin):
+class OnlineEstimator(SingleRowMixin, RunsMixin):
     """Base of the online estimators; subclasses implement a constructor and `_learner`."""
 
     _bounds_loss = True
     runs_: list[Run]
-    _private_state = ("_ones", "_row", "_swift", "_column")
+    _private_state: tuple[str, ...] = ("_ones", "_row", "_swift", "_column")
 
     def __init__(
         self, *, average: str | None = None, fit_intercept: bool = True, passes: int = 1, start: Any = None,

@@ -142,7 +142,7 @@ class BatchPerceptronClassifier(MarginClassifierMixin, ClassifierMixin, BaseEsti
 
     # ---- learning
 
-    def fit(self, X: Any, y: Any, *, certify: bool = False) -> Self:
+    def fit(self, X: Any, y: Any, *, certify: bool = False) -> Self:  # type: ignore[override]
         """Scan the rows until all are classified correctly or a cap is reached; if it raises, the estimator is
         unchanged.
 

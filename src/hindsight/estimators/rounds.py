@@ -15,8 +15,7 @@ from ..rows.data import Data
 from ..storage.fields import Positive, Vector, is_count, is_number
 from ..storage.registry import want
 from ..validation import check_targets, check_weights, number, whole
-from .mixins.estimator import FitMixin
-from .mixins.linear import LinearMixin, LinearRegressorMixin
+from .mixins.linear import LinearEstimator, LinearRegressorMixin
 from .mixins.rows import read_weights
 from .mixins.runs import one_or_all
 from .progress import progress_bar
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import Certificate, Certificates
 
 
-class RoundsMixin(FitMixin, LinearMixin):
+class RoundsMixin(LinearEstimator):
     """Learning in rounds over all rows; subclasses implement a constructor, `_part` and `_targets_for`."""
 
     _bounds_loss = True

@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..storage.fields import is_count
 from ..storage.registry import want
-from .mixins.estimator import EstimatorMixin
+from .mixins.estimator import Estimator
 from .mixins.labels import LabelsMixin
 from .mixins.rows import check_finite
 
 
-class ThresholdClassifier(LabelsMixin, EstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ThresholdClassifier(LabelsMixin, Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Binary classifier by the threshold on one feature that makes the fewest errors on the training rows.
 
     This is exact empirical risk minimisation over all features, thresholds and sides [2]_: either class may be the one

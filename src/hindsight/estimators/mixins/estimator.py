@@ -1,27 +1,30 @@
-"""What every estimator has: fits that change nothing if they fail, saving, a card in notebooks; and `fit`."""
+"""What every estimator has: rows, fits that change nothing if they fail, saving, and a card in notebooks."""
 
 from __future__ import annotations
 
 import math
 from contextlib import contextmanager
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_origin
 
+import narwhals.stable.v2 as nw
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from ...certificates.certificate import Certificate, Certificates
 from ...certificates.wording import PLAIN, TONES, Scores, card
 from ...formatting import brief
-from ...rows.matrices import joined_weights, stacked
+from ...rows.matrices import checked, joined_weights, stacked
 from ...storage.fields import annotations_of, check_value, conforms, is_count
 from ...storage.registry import PACKAGE, storable, want
-from .rows import RowsMixin
+from ...validation import check_numbers
+from .rows import check_columns, require_y
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+FLOATS = [np.float64, np.float32]
 LATER = ("interval", "window", "features")  # parameters that files of earlier versions do not have
 TEMPORARY = ("_lock", "_ones", "_row", "_swift", "_places")  # attributes that are made again when they are needed
 
@@ -61,12 +64,16 @@ def check_estimator(cls: Any, fields: dict[str, Any]) -> None:
         want(known, "`certificate_` must be a certificate")
 
 
-class EstimatorMixin(RowsMixin):
+class Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Rows; fits that change nothing if they fail, saving to one file, and a card above scikit-learn's diagram.
 
     Every subclass is registered for saving under its public name.
     """
 
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    _takes_sparse = False  # whether rows may be a sparse matrix
+    _bounds_loss = False  # whether theorems give a bound, not a good score on any data with default parameters
     _private_state: tuple[str, ...] = ()  # attributes of a fit whose names do not end in an underscore
 
     def _take_parameters(self, given: dict[str, Any]) -> None:
@@ -94,6 +101,52 @@ class EstimatorMixin(RowsMixin):
     def _run_labels(self) -> list[str | None]:
         """The label of each run in certificates."""
         return [None]
+
+    # ---- rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._takes_sparse
+        if self._bounds_loss:
+            (tags.regressor_tags or tags.classifier_tags).poor_score = True
+        return tags
+
+    def _read(self, X: Any, reset: bool, *, ordered: bool = True, **checks: Any) -> Any:
+        """X as a float array or CSR matrix, without a copy if it is one already; `reset` records its features.
+
+        A sparse matrix is `checked` before it is read, and its column indices as well unless `ordered` is False.
+        """
+        checks |= {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": FLOATS}
+        if self._takes_sparse and hasattr(X, "tocsr"):
+            X = checked(X, ordered)
+        frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            check_numbers(X, "X")
+            return validate_data(self, X, reset=reset, **checks)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        check_columns(frame)
+        return check_array(frame.to_numpy(), **checks)
+
+    def _matrix(self, X: Any, reset: bool) -> Any:
+        """X as `_read` returns it, without checks for finite values and sorted indices.
+
+        Learning checks both while it reads the rows; another pass over them would double the time.
+        """
+        return self._read(X, reset, ordered=False, ensure_all_finite=False)
+
+    @property
+    def _feature_names(self) -> Sequence[Any] | None:
+        """Names of the features for error messages; None if they have none."""
+        return getattr(self, "feature_names_in_", None)
+
+    def _target(self, X: Any, y: Any) -> np.ndarray:
+        """The targets as numbers, one per row."""
+        require_y(self, y)
+        if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
+            check_numbers(y, "y")
+            y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
+        check_consistent_length(X, y)
+        return np.ascontiguousarray(y, np.float64)
 
     # ---- files
 
@@ -125,85 +178,6 @@ class EstimatorMixin(RowsMixin):
 
         shown = {"text/html": self._repr_html_()} if get_config()["display"] == "diagram" else {}
         return {"text/plain": repr(self)} | shown
-
-
-class FitMixin(EstimatorMixin):
-    """`fit` from scratch: either it succeeds, or the estimator is unchanged.
-
-    Subclasses implement `_fit`, which learns from scratch, and `certify`.
-    """
-
-    certificate_: Any
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, certify: bool = False) -> Self:
-        """Learn from these rows, forgetting any earlier ones; if it raises, the estimator is unchanged.
-
-        Parameters
-        ----------
-        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), or source
-            Rows, in the order in which they are learnt; a source from `hindsight.open_source` is read into memory.
-        y : array-like of shape (n_rows,), default=None
-            Targets or labels; None with a source that has them.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weight of each row, which multiplies its loss; None is 1.
-        certify : bool, default=False
-            Whether to also compute the certificate and store it as ``certificate_``.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        if y is None and callable(getattr(X, "chunks", None)):
-            X, y, sample_weight = all_rows(X)
-        with self._all_or_nothing():
-            self._drop_certificate()
-            if not self._resumes():
-                self._forget_fit()
-            self._fit(X, y, sample_weight)
-            if certify:
-                self.certificate_ = self.certify(X, y, sample_weight)
-        return self
-
-    def _resumes(self) -> bool:
-        """Whether `fit` continues from the previous fit."""
-        return False
-
-    def _drop_certificate(self) -> None:
-        """Drop a certificate that does not cover all rounds any more."""
-        self.__dict__.pop("certificate_", None)
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        raise NotImplementedError
-
-    def certify(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        raise NotImplementedError
-
-    def report(self, path: str | os.PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> None:
-        """Write a report of the training as one self-contained HTML page.
-
-        The run is replayed over the rows to compute the certificate, which is stored as ``certificate_``, and the
-        curves.
-
-        Parameters
-        ----------
-        path : str or path-like
-            The file; an existing one is overwritten.
-        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
-            The rows the model was trained on, in that order (all `partial_fit` calls together).
-        y : array-like of shape (n_rows,)
-            Targets as in training.
-        sample_weight : array-like of shape (n_rows,), default=None
-            Weights as in training.
-
-        Raises
-        ------
-        MismatchError
-            If these are not the rows of the run.
-        ValueError
-            If the file cannot be written, or the model has seen only one class.
-        """
-        import_module(PACKAGE).report(self, path, X, y, sample_weight)
 
 
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:

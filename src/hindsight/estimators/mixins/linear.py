@@ -1,8 +1,9 @@
-"""Linear weights, the attributes derived from them, and predictions from margins through the link of a loss."""
+"""Linear weights and their fit, the attributes derived from them, and predictions through the link of a loss."""
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -11,12 +12,23 @@ from sklearn.utils.validation import check_is_fitted
 from ...online.margins import each_mean
 from ...online.run import predicted
 from ...rows.labels import chosen_codes, class_probabilities
-from .estimator import EstimatorMixin
+from ...storage.registry import PACKAGE
+from .estimator import Estimator, all_rows
 from .labels import LabelsMixin
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
 
-class LinearMixin(EstimatorMixin):
-    """Weights, one row per run, the intercept's last, and the margins of rows by them; subclasses give `_weights`."""
+
+class LinearEstimator(Estimator):
+    """Weights, one row per run, and `fit` from scratch: either it succeeds, or the estimator is unchanged.
+
+    Subclasses implement `_fit`, which learns from scratch, `_weights`, with the intercept's last, and `certify`.
+    """
+
+    certificate_: Any
+    certify: Callable[..., Any]
 
     _takes_sparse = True
 
@@ -49,8 +61,77 @@ class LinearMixin(EstimatorMixin):
         z = X @ w[:, : self.n_features_in_].T
         return np.asarray(z + w[:, -1] if self._intercept else z)
 
+    # ---- learning
 
-class LinearRegressorMixin(LinearMixin):
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, certify: bool = False) -> Self:
+        """Learn from these rows, forgetting any earlier ones; if it raises, the estimator is unchanged.
+
+        Parameters
+        ----------
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features), or source
+            Rows, in the order in which they are learnt; a source from `hindsight.open_source` is read into memory.
+        y : array-like of shape (n_rows,), default=None
+            Targets or labels; None with a source that has them.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weight of each row, which multiplies its loss; None is 1.
+        certify : bool, default=False
+            Whether to also compute the certificate and store it as ``certificate_``.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        if y is None and callable(getattr(X, "chunks", None)):
+            X, y, sample_weight = all_rows(X)
+        with self._all_or_nothing():
+            self._drop_certificate()
+            if not self._resumes():
+                self._forget_fit()
+            self._fit(X, y, sample_weight)
+            if certify:
+                self.certificate_ = self.certify(X, y, sample_weight)
+        return self
+
+    def _resumes(self) -> bool:
+        """Whether `fit` continues from the previous fit."""
+        return False
+
+    def _drop_certificate(self) -> None:
+        """Drop a certificate that does not cover all rounds any more."""
+        self.__dict__.pop("certificate_", None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        raise NotImplementedError
+
+    def report(self, path: str | os.PathLike[str], X: Any, y: Any, sample_weight: Any = None) -> None:
+        """Write a report of the training as one self-contained HTML page.
+
+        The run is replayed over the rows to compute the certificate, which is stored as ``certificate_``, and the
+        curves.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file; an existing one is overwritten.
+        X : {array-like, CSR matrix, dataframe} of shape (n_rows, n_features)
+            The rows the model was trained on, in that order (all `partial_fit` calls together).
+        y : array-like of shape (n_rows,)
+            Targets as in training.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights as in training.
+
+        Raises
+        ------
+        MismatchError
+            If these are not the rows of the run.
+        ValueError
+            If the file cannot be written, or the model has seen only one class.
+        """
+        import_module(PACKAGE).report(self, path, X, y, sample_weight)
+
+
+class LinearRegressorMixin(LinearEstimator):
     """The weights of a single run, and predictions from its margin through the link of its loss."""
 
     runs_: list[Any]
@@ -81,7 +162,7 @@ class LinearRegressorMixin(LinearMixin):
         return each_mean(self.runs_[0].learner.loss, margins[:, 0])
 
 
-class MarginClassifierMixin(LabelsMixin, LinearMixin):
+class MarginClassifierMixin(LabelsMixin, LinearEstimator):
     """Prediction of classes from margins."""
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -1,76 +1,16 @@
-"""Rows, sample weights and numeric targets, as scikit-learn's estimators take them."""
+"""Checks of rows, targets and sample weights, as scikit-learn's estimators take them."""
 
 from __future__ import annotations
 
 from numbers import Number
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_array
 
 from ...errors import RowError
-from ...rows.matrices import checked
 from ...validation import check_numbers, check_weights
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-FLOATS = [np.float64, np.float32]
-
-
-class RowsMixin(BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """Rows from arrays, sparse matrices and dataframes, with their targets; checks the number and names of features."""
-
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    _takes_sparse = False  # whether rows may be a sparse matrix
-    _bounds_loss = False  # whether theorems give a bound, not a good score on any data with default parameters
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._takes_sparse
-        if self._bounds_loss:
-            (tags.regressor_tags or tags.classifier_tags).poor_score = True
-        return tags
-
-    def _read(self, X: Any, reset: bool, *, ordered: bool = True, **checks: Any) -> Any:
-        """X as a float array or CSR matrix, without a copy if it is one already; `reset` records its features.
-
-        A sparse matrix is `checked` before it is read, and its column indices as well unless `ordered` is False.
-        """
-        checks |= {"accept_sparse": "csr" if self._takes_sparse else False, "dtype": FLOATS}
-        if self._takes_sparse and hasattr(X, "tocsr"):
-            X = checked(X, ordered)
-        frame = X if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            check_numbers(X, "X")
-            return validate_data(self, X, reset=reset, **checks)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        check_columns(frame)
-        return check_array(frame.to_numpy(), **checks)
-
-    def _matrix(self, X: Any, reset: bool) -> Any:
-        """X as `_read` returns it, without checks for finite values and sorted indices.
-
-        Learning checks both while it reads the rows; another pass over them would double the time.
-        """
-        return self._read(X, reset, ordered=False, ensure_all_finite=False)
-
-    @property
-    def _feature_names(self) -> Sequence[Any] | None:
-        """Names of the features for error messages; None if they have none."""
-        return getattr(self, "feature_names_in_", None)
-
-    def _target(self, X: Any, y: Any) -> np.ndarray:
-        """The targets as numbers, one per row."""
-        require_y(self, y)
-        if not (type(y) is np.ndarray and y.ndim == 1 and y.dtype in FLOATS):  # those need no check
-            check_numbers(y, "y")
-            y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite=False), warn=True)
-        check_consistent_length(X, y)
-        return np.ascontiguousarray(y, np.float64)
 
 
 def require_y(estimator: Any, y: Any) -> None:

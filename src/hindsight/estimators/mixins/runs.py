@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...rows.data import Data
 from ...storage.registry import want
-from .estimator import EstimatorMixin
-from .linear import LogisticProbabilityMixin, has_probabilities
+from .linear import LinearEstimator, LogisticProbabilityMixin, has_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,7 @@ def check_runs(fields: dict[str, Any], kind: type) -> None:
     want(len(runs) in counts, f"`runs_` must have {counts[-1]} runs")
 
 
-class RunsMixin(EstimatorMixin):
+class RunsMixin(LinearEstimator):
     """The public attributes of the runs of an estimator."""
 
     runs_: list[Any]
