@@ -7,27 +7,21 @@ from typing import Any
 from ..online.panel import Panel, PanelRun, auto, shares_of
 from ..online.run import Run
 from ..validation import choice
-from .mixins.runs import SetsMixin
+from .mixins.runs import RunsMixin, SetsMixin
 from .online_classifier import OnlineClassifier
 from .online_regressor import OnlineRegressor
 
 
-class PanelMixin:
+class PanelMixin(RunsMixin):
     """Runs of a panel instead of runs of one learner."""
 
-    runs_: list[Any]
-    loss: str
-    second_order: str
-    drift: float
-    features: str
-    panel: Panel | None
-    fit_intercept: bool
     _declared = None  # `features` says what members see
 
     def _panel(self, **settings: Any) -> Panel:
         """The given panel, or the default one."""
-        if self.panel is not None:
-            return self.panel
+        panel: Panel | None = self.panel
+        if panel is not None:
+            return panel
         cells = choice("features", self.features, ("columns", "cells")) == "cells"
         return auto(self.loss, self.second_order, drift=float(self.drift), cells=cells, **settings)
 
@@ -44,7 +38,7 @@ class PanelMixin:
         """Bin edges and weights of each column and pair of columns that the members see as cells."""
         if getattr(self, "runs_", [None])[0] is None or self.runs_[0].cells is None:
             raise AttributeError("there are no cells: they are for features='cells', and after fit")
-        names = self._feature_names  # type: ignore[attr-defined]
+        names = self._feature_names
         names = list(self.__dict__.get("_column", ())) or None if names is None else names
         tables = [run.cell_tables(names) for run in self.runs_]
         return tables if len(tables) > 1 else tables[0]

@@ -80,8 +80,7 @@ class Calibrator(Estimator, LabelsMixin, BaseEstimator):  # type: ignore[misc]  
     """
 
     def __init__(self, classifier: Any = None, *, folds: int = 5) -> None:
-        self.classifier = classifier
-        self.folds = folds
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

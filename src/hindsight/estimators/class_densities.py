@@ -16,6 +16,8 @@ from ..errors import RowError
 from ..storage.fields import is_vector
 from ..storage.registry import want
 from ..validation import choice
+from .mixins.estimator import Estimator
+from .mixins.labels import LabelsMixin
 
 NAMES: dict[str, Any] = {
     "gaussian": lambda d: Gaussian(columns=d),
@@ -27,14 +29,11 @@ NAMES: dict[str, Any] = {
 }
 
 
-class ClassDensitiesMixin:
+class ClassDensitiesMixin(LabelsMixin, Estimator):
     """Densities in the order of `classes_`, in one set of arrays with a slot per class if possible."""
 
-    density: Any
     crowd: Annotated[float, lambda crowd: 0.0 <= crowd < np.inf, "a number, at least 0"]
-    classes_: np.ndarray
     class_count_: np.ndarray
-    n_features_in_: int
     _bank: Annotated[Density | None, "one density per class"]  # the densities of all classes in one
     _each: Annotated[list[OnlineDensity], "one density per class"]  # or one by one
 
@@ -57,9 +56,6 @@ class ClassDensitiesMixin:
     def _named(self) -> bool:
         given = self.density.values() if isinstance(self.density, Mapping) else [self.density]
         return any(isinstance(density, (Product, Keyed)) for density in given)
-
-    def _log_priors(self, counts: np.ndarray | None = None) -> np.ndarray:
-        raise NotImplementedError
 
     def _begin_densities(self) -> None:
         """Start a density for every class."""

@@ -14,12 +14,10 @@ from ..density import Keyed, Product
 from ..density.product import columns_of
 from ..errors import RowError
 from .class_densities import ClassDensitiesMixin
-from .mixins.estimator import Estimator
-from .mixins.labels import LabelsMixin
 from .mixins.rows import check_finite
 
 
-class GenerativeClassifier(ClassDensitiesMixin, LabelsMixin, Estimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GenerativeClassifier(ClassDensitiesMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier with a density for each class and Bayes' rule: P(class | x) is proportional to P(class) p(x | class).
 
     Each class has its own parameters (so covariances may differ), learnt in one pass. All computations are in the log
@@ -72,9 +70,7 @@ class GenerativeClassifier(ClassDensitiesMixin, LabelsMixin, Estimator, Classifi
     _private_state = ("_bank", "_each")
 
     def __init__(self, density: Any = "gaussian", *, priors: Any = None, crowd: float = 2.0) -> None:
-        self.density = density
-        self.priors = priors
-        self.crowd = crowd
+        self._take_parameters(locals())
 
     # ---- learning
 

@@ -13,7 +13,7 @@ from ..online.run import Run, assumption_warnings, play_rows
 from ..storage.registry import want
 from ..validation import choice
 from .mixins.rows import read_weights
-from .mixins.runs import RunsMixin, check_runs, starts_of
+from .mixins.runs import check_runs, starts_of
 from .mixins.single_rows import SingleRowMixin
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BLOCK = 1 << 15  # rows that are played again at once
 
 
-class OnlineEstimator(SingleRowMixin, RunsMixin):
+class OnlineEstimator(SingleRowMixin):
     """Base of the online estimators; subclasses implement a constructor and `_learner`."""
 
     _bounds_loss = True

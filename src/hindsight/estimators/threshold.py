@@ -76,8 +76,7 @@ class ThresholdClassifier(LabelsMixin, Estimator, ClassifierMixin, BaseEstimator
     _bounds_loss = True
 
     def __init__(self, feature: int | str | None = None, *, delta: float = 0.05) -> None:
-        self.feature = feature
-        self.delta = delta
+        self._take_parameters(locals())
 
     @staticmethod
     def _check_saved(fields: dict[str, Any]) -> None:

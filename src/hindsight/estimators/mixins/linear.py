@@ -134,8 +134,6 @@ class LinearEstimator(Estimator):
 class LinearRegressorMixin(LinearEstimator):
     """The weights of a single run, and predictions from its margin through the link of its loss."""
 
-    runs_: list[Any]
-
     @property
     def coef_(self) -> np.ndarray:
         """Weights of the features."""
@@ -208,8 +206,6 @@ def has_probabilities(estimator: Any) -> bool:
 
 class LogisticProbabilityMixin(MarginClassifierMixin):
     """Probabilities of the classes, for the logistic loss."""
-
-    runs_: list[Any]
 
     @available_if(has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:

@@ -96,12 +96,10 @@ class RunsMixin(LinearEstimator):
         return Data(X, self._seen(X, y)[k], sample_weight, bias)
 
 
-class CoverageMixin:
+class CoverageMixin(RunsMixin):
     """What regressors and classifiers share: a coverage tracker, attached to the first run if `interval` is given."""
 
     interval: float | None = None
-    average: str | None
-    runs_: list[Any]
 
     def _cover(self) -> None:
         """Attach a coverage tracker to new runs if `interval` is given."""
@@ -127,7 +125,7 @@ class CoverageMixin:
         return certify_coverage(self._tracker, hasattr(self, "classes_"))
 
 
-class SetsMixin(CoverageMixin, LogisticProbabilityMixin):
+class SetsMixin(LogisticProbabilityMixin, CoverageMixin):
     """Prediction sets and probabilities of single rows, for classifiers whose loss gives probabilities."""
 
     def predict_set(self, X: Any) -> list[tuple[Any, ...]]:

@@ -15,12 +15,11 @@ from ...online.single_row import Arrays, Dicts, One
 from ...storage.fields import check_places
 from ...validation import check_target, check_targets, check_weights
 from .estimator import TEMPORARY
+from .runs import RunsMixin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from ...online.learners import Learner
-    from ...online.run import Run
 
 ARRAYS = (np.ndarray, list, tuple)
 
@@ -37,8 +36,8 @@ class LockOfEach:
         return instance.__dict__.setdefault("_lock", Lock())  # one for all threads, whichever comes first
 
 
-class SingleRowMixin:
-    """Learning and predicting one row with every run.
+class SingleRowMixin(RunsMixin):
+    """Learning and predicting one row with every run; subclasses give `_learner`, and `_begin` runs of it.
 
     A name in a dict gets its column when it first appears, if the geometry of the learner can grow. Any thread may
     learn or predict a row: work that one compiled call cannot do (see `One`) is done under a lock, by `_alone`.
@@ -46,11 +45,6 @@ class SingleRowMixin:
 
     _lock = LockOfEach()
 
-    runs_: list[Run]
-    n_features_in_: int
-    feature_names_in_: np.ndarray
-    average: str | None
-    start: Any
     _ones: dict[int, One]  # each run bound to the row that is laid out
     _swift: One | None  # the only run, where one call can lay a row out and learn or predict it
     _row: Any  # where single rows are laid out
@@ -61,15 +55,8 @@ class SingleRowMixin:
         if "_column" in fields:
             check_places("_column", fields["_column"], fields.get("n_features_in_", 0))
 
-    def _learner(self) -> Learner:
-        raise NotImplementedError
-
-    def _begin(self, features: int, count: int) -> None:
-        raise NotImplementedError
-
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {k: v for k, v in state.items() if k not in TEMPORARY}
+        return {k: v for k, v in super().__getstate__().items() if k not in TEMPORARY}
 
     @property
     def _declared(self) -> Any:
