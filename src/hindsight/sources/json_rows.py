@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .base import Chunk, EncodedRows, Position, ReadOptions, first_position
+from .base import Chunk, Position, ReadOptions, first_position
 from .columns import repeated_name
 from .mappings import FieldError, MappingBuilder
 from .sparse import SparseSource
@@ -51,26 +51,20 @@ class JsonLinesSource(MappingSource, TextSource):
 
     def _parse(self, buf: np.ndarray, begin: int, end: int, final: bool, line: int, at: Position) -> ParsedRows:
         text = buf[begin:end].tobytes()
-        self.builder.clear()
+        builder, a = self.builder, 0
+        builder.clear()
         places: list[tuple[int, int, int]] = []
-        keep: list[bool] = []
-        faults: dict[int, tuple[str, str]] = {}
-        a = 0
         for b, after in _line_ends(text, final):
             raw = text[a:b].strip()
             if raw:
                 places.append((begin + a, begin + b, line))
                 try:
-                    keep.append(self.builder.add(parse_object(raw)))
+                    builder.keep.append(builder.add(parse_object(raw)))
                 except FieldError as error:
-                    faults[len(keep)] = error.column, error.reason
-                    keep.append(False)
+                    builder.reject(error)
             line += after > b
             a = after
-        X, y, weight, at["width"] = self.builder.finish()
-        self.builder.count(at)
-        rows = EncodedRows(X, y, weight, np.array(keep, bool), faults)
-        return ParsedRows(rows, np.array(places, np.int64).reshape(-1, 3), begin + a, line)
+        return ParsedRows(builder.take(at), np.array(places, np.int64).reshape(-1, 3), begin + a, line)
 
 
 def _line_ends(text: bytes, final: bool) -> Iterator[tuple[int, int]]:
@@ -118,12 +112,10 @@ class DictSource(MappingSource):
         self.reread = hasattr(rows, "__len__")
 
     def _chunks(self, start: Position | None) -> Iterator[Chunk]:
-        at = first_position(start)
+        at, builder = first_position(start), self.builder
         begin = at["offset"]
-        self.builder.clear()
+        builder.clear()
         held: list[Mapping[Any, Any]] = []
-        keep: list[bool] = []
-        faults: dict[int, tuple[str, str]] = {}
         size = max(1, self.options.chunk // 1024)  # rows: a dict is assumed to take a KiB
         for t, row in enumerate(self.items):
             if t < begin:
@@ -131,26 +123,20 @@ class DictSource(MappingSource):
             held.append(row)
             try:
                 y = None if self.y is None else self.y[t]
-                keep.append(self.builder.add(row, y, None if self.weight is None else self.weight[t]))
+                builder.keep.append(builder.add(row, y, None if self.weight is None else self.weight[t]))
             except FieldError as error:
-                faults[len(keep)] = error.column, error.reason
-                keep.append(False)
-            if len(held) >= size or (faults and not self.options.rejects):
-                yield from self._chunk(at, held, keep, faults)
-                held, keep, faults = [], [], {}
-        yield from self._chunk(at, held, keep, faults)
+                builder.reject(error)
+            if len(held) >= size or (builder.faults and not self.options.rejects):
+                yield from self._chunk(at, held)
+                held = []
+        yield from self._chunk(at, held)
 
-    def _chunk(
-        self, at: Position, held: list[Any], keep: list[bool], faults: dict[int, tuple[str, str]]
-    ) -> Iterator[Chunk]:
-        X, y, weight, width = self.builder.finish()
-        self.builder.count(at)
-        self.builder.clear()
-        begin, end = at["offset"], at["offset"] + len(held)
-        at |= {"offset": end, "width": width}
-        rows = EncodedRows(X, y, weight, np.array(keep, bool), faults)
-        if any(keep) or faults:
-            yield self._as_chunk(rows, np.arange(begin, end), lambda t: str(held[t]), at, 0, self.where)
+    def _chunk(self, at: Position, held: list[Any]) -> Iterator[Chunk]:
+        rows = self.builder.take(at)
+        numbers = at["offset"] + np.arange(len(held))
+        at["offset"] += len(held)
+        if rows.keep.any() or rows.faults:
+            yield self._as_chunk(rows, numbers, lambda t: str(held[t]), at, 0, self.where)
 
 
 class JsonArray(Rewritten):

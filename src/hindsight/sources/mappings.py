@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..rows.labels import MAX_WHOLE, label_type
+from .base import EncodedRows
 from .columns import repeated_name
 from .labels import is_unicode, label_fault, merge_labels, read_target, reads_as_number
 from .names import HashedNames, NameDictionary
@@ -151,6 +152,23 @@ class MappingBuilder:
         self.types: set[type] = set()  # of the targets
         self.weight: list[float] = []
         self.unlabelled: list[int] = []
+        self.keep: list[bool] = []
+        self.faults: dict[int, tuple[str, str]] = {}
+
+    def reject(self, error: FieldError) -> None:
+        """Count a row that is bad."""
+        self.faults[len(self.keep)] = error.column, error.reason
+        self.keep.append(False)
+
+    def take(self, at: Position) -> EncodedRows:
+        """The rows since `clear`, counted in a position, without the bad and the skipped ones; starts a new chunk."""
+        X, y, weight, at["width"] = self.finish()
+        if self.unlabelled:
+            at["unlabelled"] = at.get("unlabelled", 0) + len(self.unlabelled)
+        at["label_type"] = label_type(self.types, at.get("label_type"))
+        rows = EncodedRows(X, y, weight, np.array(self.keep, bool), self.faults)
+        self.clear()
+        return rows
 
     def columns(self, keys: list[Key]) -> list[int]:
         """The columns of a row's features, new ones added; none is added if two have the same name."""
@@ -322,12 +340,6 @@ class MappingBuilder:
         if label is not None and (fault := label_fault(label)):
             raise FieldError(target, fault)
         return (finite_float(target, value), None) if label is None else (0.0, label)
-
-    def count(self, at: Position) -> None:
-        """Record in a position the number of rows without a target since `clear`, and the type of the targets."""
-        if self.unlabelled:
-            at["unlabelled"] = at.get("unlabelled", 0) + len(self.unlabelled)
-        at["label_type"] = label_type(self.types, at.get("label_type"))
 
     def finish(self) -> tuple[Any, np.ndarray | None, np.ndarray | None, int]:
         """Rows, targets, weights and the number of columns so far."""

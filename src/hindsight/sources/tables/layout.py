@@ -205,9 +205,10 @@ class TableLayout:
         except ValueError:
             refuse_bytes(buf, found.rows, where)
         found.X[:, self.others] = 0.0
+        rows = self.encode(n, cells, at, found.X, None if self.decided else int(found.counts[WIDTH]))
         if found.counts[SHORT]:
             at["short"] = at.get("short", 0) + int(found.counts[SHORT])
-        return self.encode(n, cells, at, found.X, None if self.decided else int(found.counts[WIDTH]))
+        return rows
 
     def encode_batch(self, batch: Any, at: Position, where: str) -> EncodedRows:
         """Build the rows of a batch of typed columns; counts are added to `at`."""
@@ -255,11 +256,11 @@ class TableLayout:
         bad = np.zeros(n, bool)
         bad[list(self.faults)] = True
         keep = ~(gone | bad)
-        at["width"] = rows.shape[1]
         if self.decided:
             at["unlabelled"] = at.get("unlabelled", 0) + int((unlabelled & keep).sum())
             at["skipped"] = at.get("skipped", 0) + int((gone & ~bad).sum())
             at["sums"] = self.write_sums()
+        at["width"] = rows.shape[1]
         rows, y, weight = select_rows(keep, rows, y, weight)
         return EncodedRows(rows, y, weight, keep, self.faults)
 
