@@ -15,7 +15,7 @@ from conftest import nightly
 from hindsight import open_source
 from hindsight.cli import app
 from hindsight.errors import DisprovedError, SourceError
-from hindsight.sources.tables.cells import FORMATS, Cells, fitting_forms, parse_dates, parse_numbers
+from hindsight.sources.tables.cells import DATE_FORMATS, Cells, fitting_forms, parse_dates, parse_numbers
 from hindsight.sources.tables.decisions import ColumnDecision, decide, identity
 from hindsight.sources.tables.encoders import ENCODERS
 from hindsight.sources.tables.evidence import ColumnEvidence
@@ -133,7 +133,7 @@ def test_a_number_has_a_mantissa(tmp_path):
 def test_dates_are_found_in_every_form(form):
     stamps = pd.date_range("2019-01-13 15:30", periods=40, freq="53h")
     texts = pa.array([stamp.strftime(form) for stamp in stamps])
-    found = parse_dates(texts, fitting_forms(texts, FORMATS)[0]).to_pylist()
+    found = parse_dates(texts, fitting_forms(texts, DATE_FORMATS)[0]).to_pylist()
     assert [stamp.date() for stamp in found] == [stamp.date() for stamp in stamps]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
@@ -185,22 +184,17 @@ class MappingRows(MappingBuilder):
         builder = copy.copy(self)  # with lists of its own
         builder.clear()
         self._each(parsed, lambda row: builder.add_known(row, width))
-        ends, indices = builder.ends, builder.indices
-        if any(a == b for a, b in itertools.pairwise(indices)) and not _ascending(indices, ends):
+        ids, ends = np.array(builder.indices, np.int32), np.array(builder.ends, np.int32)
+        X = csr_matrix((np.array(builder.data, np.float64), ids, ends), (len(parsed), width))
+        if not X.has_canonical_format:
             raise SourceError("a row has two values for the same feature")
-        arrays = np.array(builder.data, np.float64), np.array(indices, np.int32), np.array(ends, np.int32)
-        return csr_matrix(arrays, (len(parsed), width))
+        return X
 
     def _cells_of(self, table: Any) -> list[ColumnCells]:
         """The values of all columns that are features."""
         columns = zip(table.column_names, table.columns, strict=True)
         found = (features_of(name, c, self.options.missing) for name, c in columns if name not in self.unread)
         return [cell for cells in found for cell in cells]
-
-
-def _ascending(indices: list[int], ends: list[int]) -> bool:
-    """Whether no row has an index twice."""
-    return all(len(set(indices[a:b])) == b - a for a, b in itertools.pairwise(ends))
 
 
 @dataclass

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 CHUNK = 1 << 22  # bytes of text, or of the values of a table, in a chunk
 MISSING_RULES = ("indicator", "zero", "mean", "skip", "error")
 FIRST_ROWS = 10_000  # rows from which the types of columns are inferred
-SHOWN = 120  # characters of a raw row shown in an error
+SHOWN_RAW = 120  # characters of a raw row shown in an error
 Position = dict[str, Any]
 
 
@@ -338,7 +338,7 @@ class Source:
             return Reject(where, *row)
         number, column, reason, raw = row
         at_column = f", column {column!r}" if column else ""
-        shown = raw if len(raw) <= SHOWN else raw[:SHOWN] + "..."
+        shown = raw if len(raw) <= SHOWN_RAW else raw[:SHOWN_RAW] + "..."
         raise SourceError(f"{where}, {unit} {number}{at_column}: {reason} (row: {shown!r})") from None
 
 

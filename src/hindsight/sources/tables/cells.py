@@ -27,7 +27,7 @@ SOFT_WORDS = (
 SWAP = str.maketrans("'\"", "\"'")
 TRUE_WORDS = ("true", "yes", "y", "t", "on", "wahr", "ja", "vrai", "oui")
 FALSE_WORDS = ("false", "no", "n", "f", "off", "falsch", "nein", "faux", "non")
-SIGNS = "$€£¥%"
+MONEY_AND_PERCENT = "$€£¥%"
 _DIGITS = r"(\d{{1,3}}({}\d{{3}})+|\d{{1,3}}([ '\x{{A0}}\x{{202F}}’]\d{{3}})+|\d+)"
 NUMBER = {
     point: rf"^[+-]?({_DIGITS.format(thousands)}({re.escape(point)}\d*)?|{re.escape(point)}\d+)([eE][+-]?\d+)?$"
@@ -35,12 +35,12 @@ NUMBER = {
 }
 
 ISO, ISO_TIME = "iso", "iso time"
-DAYS = (
+DAY_FORMATS = (
     *("%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%d-%b-%Y", "%b %d, %Y"),
     *("%b %d %Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%b-%y", "%Y.%m.%d", "%a, %d %b %Y", "%d/%b/%Y"),
 )
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-FORMATS = (ISO, ISO_TIME, *(day + time for day in DAYS for time in TIMES))
+TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DATE_FORMATS = (ISO, ISO_TIME, *(day + time for day in DAY_FORMATS for time in TIME_FORMATS))
 ISO_DAY = r"\d{4}-\d{1,2}-\d{1,2}"
 ISO_FORM = {
     ISO: f"^{ISO_DAY}$",
@@ -201,8 +201,8 @@ def parse_numbers(texts: Any, decimal: str = ".") -> np.ndarray:
     import pyarrow.compute as pc
 
     bare = pc.replace_substring_regex(texts, r"^\((.*)\)$", r"-\1")
-    bare = pc.replace_substring_regex(bare, rf"^([+-]?)\s*[{SIGNS}]\s*", r"\1")
-    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, rf"\s*[{SIGNS}]$", ""))
+    bare = pc.replace_substring_regex(bare, rf"^([+-]?)\s*[{MONEY_AND_PERCENT}]\s*", r"\1")
+    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, rf"\s*[{MONEY_AND_PERCENT}]$", ""))
     fits = pc.match_substring_regex(bare, NUMBER[decimal])
     bare = pc.replace_substring_regex(bare, "[ '\\x{A0}\\x{202F}’" + ("." if decimal == "," else ",") + "]", "")
     if decimal == ",":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import OptionError
 from ..arrow_types import PANDAS_INDEX
 from ..base import suggestion
-from .cells import FORMATS
+from .cells import DATE_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,7 +178,7 @@ def _as_asked(e: ColumnEvidence, given: tuple[str, str], indicator: bool) -> Col
     kind, form = given
     if kind == "date" and not form:
         forms = e.dates or []
-        form = forms[0] if forms else FORMATS[0]
+        form = forms[0] if forms else DATE_FORMATS[0]
     many = len(e.numbers.different) > MANY_NUMBERS
     words = tuple(e.odd) if kind == "number" and len(e.odd) <= 3 and many else ()
     return ColumnDecision(e.name, kind, form, words, True, indicator or bool(words), "as asked", e.decimal)

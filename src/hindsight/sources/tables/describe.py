@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from .decisions import ColumnDecision
     from .evidence import ColumnEvidence
 
-SHOWN = 40  # columns
+SHOWN_COLUMNS = 40  # columns
 NAMES = {"\t": "tab", " ": "blanks"}
-SIGNS = {".": "point", ",": "comma"}
+DECIMAL_SIGNS = {".": "point", ",": "comma"}
 
 
 def decisions_of(source: Any, state: dict[str, Any] | None) -> Decisions | None:
@@ -35,13 +35,11 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
     if decisions is None:
         return
     asked = source.asked
-    roles, unused = (asked.target, asked.weight), set(asked.ignore)
-    if asked.features is not None:
-        unused |= set(decisions.columns) - set(asked.features)
-    names = [name for name in decisions.columns if name in roles or name not in unused]
+    roles, features = (asked.target, asked.weight), {each.name for each in used_columns(source, decisions)}
+    names = [name for name in decisions.columns if name in roles or name in features]
     width = min(30, max(6, *map(len, names)))
     yield f"{'column':<{width}}  {'type':<10}  remark"
-    for name in names[:SHOWN]:
+    for name in names[:SHOWN_COLUMNS]:
         decided = decisions.columns[name]
         kind, remarks = decided.type, [decided.why] if decided.why else []
         if name == asked.target:
@@ -52,13 +50,13 @@ def describe_table(source: Any, decisions: Decisions | None) -> Iterator[str]:
         elif kind in LEFT_OUT:
             remarks.append("left out")
         if kind == "number" and decided.decimal != decisions.decimal:
-            remarks.append(f"decimal {SIGNS[decided.decimal]}")
+            remarks.append(f"decimal {DECIMAL_SIGNS[decided.decimal]}")
         e = decisions.evidence.get(name)
         if e is not None and e.missing:
             remarks.append(f"{100 * e.missing / max(1, e.rows):.3g} % missing")
         yield f"{one_line(name, width):<{width}}  {kind:<10}  {'; '.join(remarks)}"
-    if len(names) > SHOWN:
-        yield f"... and {len(names) - SHOWN:,} more columns (hindsight look shows all)"
+    if len(names) > SHOWN_COLUMNS:
+        yield f"... and {len(names) - SHOWN_COLUMNS:,} more columns (hindsight look shows all)"
     if count := len(decisions.columns) - len(names):
         yield f"{count:,} column{'s' if count > 1 else ''} left out, as asked"
     only = [name for name in names if decisions.columns[name].type == "identifier" and name not in roles]
@@ -110,7 +108,7 @@ def dialect_lines(source: Any, decimal: str) -> Iterator[str]:
     d = getattr(source, "dialect", None)
     if d is not None and (d.encoding, d.separator, d.quote, d.header, decimal) != ("utf-8", ",", '"', True, "."):
         separator, header = NAMES.get(d.separator, repr(d.separator)), "a header" if d.header else "no header"
-        yield f"text: {d.encoding}, separator {separator}, quote {d.quote}, {header}, decimal {SIGNS[decimal]}"
+        yield f"text: {d.encoding}, separator {separator}, quote {d.quote}, {header}, decimal {DECIMAL_SIGNS[decimal]}"
     yield from source.renamed
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .decisions import ColumnDecision
 
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
           "November", "December")  # fmt: skip
 INFINITE = re.compile(r"\s*[+-]?inf(inity)?\s*", re.IGNORECASE)
@@ -196,7 +196,7 @@ class DateEncoder(NumericEncoder):
             return out
         rows, stamps = rows[good], stamps.filter(pa.array(good))
         month, day = whole_numbers(pc.month(stamps)), whole_numbers(pc.day_of_week(stamps))
-        parts = [(month - 1, list(MONTHS)), (day, list(DAYS))]
+        parts = [(month - 1, list(MONTHS)), (day, list(WEEKDAYS))]
         if any(part in self.decided.form for part in ("%H", "%I", "time")):
             parts.append((whole_numbers(pc.hour(stamps)), [str(h) for h in range(24)]))
         out.named = [Indicators(space, rows, *part) for space, part in zip(self.spaces, parts, strict=False)]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from .cells import (
+    DATE_FORMATS,
     FALSE_WORDS,
-    FORMATS,
     HARD_WORDS,
     SOFT_WORDS,
     TRUE_WORDS,
@@ -172,7 +172,7 @@ class ColumnEvidence:
         self.zeros += int(pc.sum(pc.match_substring_regex(texts, r"^0\d+$")).as_py())
         self._count(self.words, texts)
         if self.dates is None:
-            self.dates = fitting_forms(texts.slice(0, 20), FORMATS)
+            self.dates = fitting_forms(texts.slice(0, 20), DATE_FORMATS)
         self.dates = fitting_forms(texts, self.dates)
         encoded = codes_of(texts.dictionary_encode())
         self.changes += int((np.diff(encoded) != 0).sum()) + (self.last_text not in (None, texts[0].as_py()))

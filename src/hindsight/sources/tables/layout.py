@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import MAX_WHOLE, label_number, number_text
-from ..base import SHOWN, EncodedRows, check_known, select_rows
+from ..base import SHOWN_RAW, EncodedRows, check_known, select_rows
 from ..columns import fill_columns, new_names
 from ..labels import label_fault, label_text, read_target, reads_as_number
 from ..names import NameDictionary
@@ -419,6 +419,6 @@ def refuse_bytes(buf: np.ndarray, rows: np.ndarray, where: str) -> NoReturn:
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
-            shown = text_at(buf, begin, end)[:SHOWN]
+            shown = text_at(buf, begin, end)[:SHOWN_RAW]
             raise SourceError(f"{where}, line {line}: {reason} (row: {shown!r})") from None
     raise AssertionError("text that Arrow refuses and Python does not")

@@ -93,17 +93,15 @@ class TextTable(DecidedTable, CsvSource):
     def _assign_roles(self, reader: BlockReader) -> None:
         """Infer the layout from the first rows (or all), and apply it."""
         check_known((self.options.target, self.options.weight), self.header, self.where)
-        given = self.asked.state is not None  # applied once this is done
-        if given or (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
-            self.decisions = Decisions({}, ".", self.asked.scan == 0)
+        evidence: dict[str, ColumnEvidence] = {}
+        given, complete = self.asked.state is not None, self.asked.scan == 0
+        if not given and not (self._may_be_plain and self.asked.scan == FIRST_ROWS and self._is_surely_plain()):
+            evidence, complete = self.look(reader)
+        if any(e.rows for e in evidence.values()):
+            self.decide(evidence, complete)
+        else:  # a state is applied once this is done; without any row, the strict reader has the best message
+            self.decisions = Decisions({}, ".", complete or bool(evidence))
             self._use(self._plain_layout())
-            return
-        evidence, complete = self.look(reader)
-        if all(e.rows == 0 for e in evidence.values()):  # the strict reader has the best message
-            self.decisions = Decisions({}, ".", True)
-            self._use(self._plain_layout())
-            return
-        self.decide(evidence, complete)
 
     @property
     def _may_be_plain(self) -> bool:
