@@ -52,14 +52,11 @@ def density(how: DensityOptions) -> int:
     from ..density.spec import as_symbols
     from ..errors import RowError
     from ..storage.container import write_text
-    from ..training.outputs import check_destination, check_outputs
+    from ..training.outputs import check_outputs
 
     source, model = how.source, new_density(how) if how.origin is None else known_density(how, how.origin)
-    outputs = {"score": how.score, "save": how.save}
-    check_outputs(outputs, source, *([] if how.save == how.origin else [how.origin]))
-    for name, path in outputs.items():
-        if path is not None:
-            check_destination(path, replaced=name == "save")
+    origin = [] if how.save == how.origin else [how.origin]
+    check_outputs({"score": how.score, "save": how.save}, source, *origin)
     keyed = isinstance(model, Keyed)
     product = model.inner if keyed else model
     data = table(source, [*names_of(product), *([model.key] if keyed else [])])

@@ -50,13 +50,9 @@ def echo(how: EchoOptions) -> int:
 
     from .. import charts
     from ..echo import wav
-    from ..training.outputs import check_destination, check_outputs
+    from ..training.outputs import check_outputs
 
-    outputs = {"out": how.out, "chart": how.chart}
-    check_outputs(outputs, how.far, how.mic)
-    for path in outputs.values():
-        if path is not None:
-            check_destination(path)
+    check_outputs({"out": how.out, "chart": how.chart}, how.far, how.mic)
     check_chart(how.chart)
     if how.certify and how.kind != "nlms":
         raise OptionError("certify", "is for --filter nlms: there is no theorem for the Kalman filter")

@@ -55,14 +55,12 @@ def predict(how: PredictOptions) -> None:
     """
     from ..training.evaluation import brief_score
     from ..training.model import has_probabilities, open_model
-    from ..training.outputs import check_destination, check_outputs
+    from ..training.outputs import check_outputs
     from . import predictions
 
     path = None if how.output == "-" else how.output
-    check_outputs({"output": path}, how.model, how.data)
     form_out = predictions.output_form(path)
-    if path is not None:
-        check_destination(path)
+    check_outputs({"output": path}, how.model, how.data)
     known = open_model(how.model)
     if how.probabilities and not has_probabilities(known):
         raise OptionError("probabilities", f"{known.learner.name} gives none: take --margins")

@@ -13,7 +13,7 @@ from ..charts.runs import per_row
 from ..errors import MismatchError
 from ..training.certify import certify_model, preparation_of
 from ..training.model import Model
-from ..training.outputs import check_destination, check_outputs
+from ..training.outputs import check_outputs
 from ..training.plan import Plan, short_names
 from ..training.prepare import target_column
 from ..training.recording import Recording, figures, scores_of
@@ -162,7 +162,6 @@ def compared(state: TrainingState, recording: Recording, names: list[str], repor
 def report_model(model: Model, path: str, data: Any) -> None:
     """Certify a model over its training rows, replay them for its curves, and write its report."""
     check_outputs({"report": path}, data)
-    check_destination(path, replaced=True)
     model.certificate = certify_model(model, data)
     each = list(getattr(model.certificate, "each", [model.certificate]))
     made = preparation_of(model, data)

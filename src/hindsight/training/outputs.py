@@ -66,12 +66,10 @@ def check_files(results: ResultOptions, data: Any) -> None:
         raise OptionError("resume", "needs the folder of the checkpoints: --checkpoint DIR")
     paths = {name: getattr(results, name) for name in FILES if getattr(results, name) is not None}
     check_outputs(paths, data)
-    if results.checkpoint is not None:
-        check_folder(results.checkpoint)
+    if results.checkpoint is None:
+        return
+    check_folder(results.checkpoint)
     for name, path in paths.items():
-        check_destination(path, replaced=name in REPLACED)
-        if results.checkpoint is None:
-            continue
         folder, base = os.path.split(os.path.realpath(path))
         if folder == os.path.realpath(results.checkpoint) and base.endswith(".checkpoint"):
             raise OptionError(name, f"{path}: that is the name of a checkpoint")
@@ -109,7 +107,7 @@ def check_checkpoint(results: ResultOptions, found: dict[str, Any]) -> None:
 
 
 def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
-    """Raise an OptionError if a file to be written is also an input or another output, or a link to one.
+    """Raise a ValueError if a file cannot be written, or is also an input or another output, or a link to one.
 
     Parameters
     ----------
@@ -138,6 +136,9 @@ def check_outputs(outputs: Mapping[str, str | None], *inputs: Any) -> None:
         if os.path.dirname(os.path.realpath(path)) in folders and os.path.basename(path)[0] not in "._":
             raise OptionError(name, f"{path}: every file of this folder is read: write elsewhere")
         taken[here] = f"--{name} writes the same file"
+    for name, path in outputs.items():
+        if path is not None:
+            check_destination(path, replaced=name in REPLACED)
 
 
 def identity(path: str | os.PathLike[str]) -> tuple[Any, ...]:
