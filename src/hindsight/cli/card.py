@@ -10,6 +10,7 @@ import numpy as np
 from ..formatting import _plain, aligned, brief
 from ..training.model import describe_model, feature_name
 from ..training.prepare import check_preparation
+from .text import label_lines, norms_of
 
 if TYPE_CHECKING:
     from ..training.model import Model
@@ -40,10 +41,7 @@ def general(model: Model) -> list[tuple[str, str]]:
     out = [("learner", describe_model(model))]
     if settings.get("target") is not None:
         out.append(("target", str(settings["target"])))
-    if model.labels is not None and len(model.runs) == 1:
-        out.append(("labels", f"{model.labels[0]} is −1, {model.labels[1]} is +1"))
-    elif model.labels is not None:
-        out.append(("labels", f"{len(model.labels)} classes, each against the rest: {', '.join(model.labels)}"))
+    out += [("labels", line.removeprefix("labels: ")) for line in label_lines(model.labels)]
     out.append(("features", f"{model.features:,} ({names}), {'with' if model.intercept else 'without'} an intercept"))
     if said := while_learning(model):
         out.append(("while learning", said))
@@ -96,9 +94,7 @@ def facts_of(model: Model) -> list[str]:
         mean = f", mean {total / facts.weight:.6g}" if facts.weight else ""
         wrong = "" if model.labels is None else f", {facts.mistakes:,} mistakes"
         out.append(f"{head}{facts.rounds:,} rounds, {what} {total:.6g}{mean}{wrong}")
-        euclidean = f"max |x|₂ = {facts.x2:.6g}, " if model.learner.geometry.linear else ""  # others measure otherwise
-        norms = f"{euclidean}max |x|∞ = {facts.xinf:.6g}"
-        out.append(f"{' ' * len(head)}{norms}, Σ|g|² = {facts.gradient:.6g}")
+        out.append(f"{' ' * len(head)}{norms_of(model.learner, facts)}")
     return out
 
 

@@ -20,7 +20,7 @@ from ..sources import file_format
 from ..sources.opening import list_files
 from ..training.outputs import check_files
 from ..training.plan import Plan, check_choice
-from .text import print_error_line, status_of
+from .text import label_lines, print_error_line, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,8 +190,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     from ..cluster.shards import certify_epochs, play_epochs
     from ..rows.labels import run_count
     from ..training.plan import choose_loss, describe_learner
-    from ..training.prepare import check_labels, in_order, labels_in
-    from .learn_command import told_labels
+    from ..training.prepare import check_labels, in_order
 
     learner.one_eta()
     plan, notes, _ = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
@@ -205,7 +204,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
         labels = in_order(set(plan.labels or labels_in(read.labels())))
         check_labels(labels)
     if not results.quiet:
-        for line in (describe_learner(made), *notes, *told_labels(labels)):
+        for line in (describe_learner(made), *notes, *label_lines(labels)):
             print_error_line(f"  {line}")
     count = 1 if labels is None else run_count(len(labels))
     classes, bias = None if labels is None else tuple(labels), float(learner.intercept)

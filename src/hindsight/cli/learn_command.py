@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..training.session import Session
 from .progress import Progress, search_bar
 from .results import certificate_of, print_result
-from .text import print_error_line
+from .text import label_lines, print_error_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ..training.options import ResultOptions
     from ..training.plan import Plan
     from ..training.state import TrainingState
-
-
-LABELS = 20  # that are named without --details
 
 
 def described(source: Any, state: dict[str, Any] | None, details: bool) -> Iterator[str]:
@@ -44,16 +41,6 @@ def in_short(learner: Any) -> str:
     if not members:
         return describe_learner(learner)
     return f"{learner.name}, a panel of {len(members)} learners; loss {part_name(learner.loss)}"
-
-
-def told_labels(labels: list[str] | None, details: bool = True) -> list[str]:
-    """The meaning of the labels."""
-    if labels is None:
-        return []
-    if len(labels) == 2:
-        return [f"labels: {labels[0]} is −1, {labels[1]} is +1"]
-    some = labels if details or len(labels) <= LABELS else [*labels[:LABELS], "…"]
-    return [f"labels: {len(labels)} classes, each against the rest: {', '.join(some)}"]
 
 
 def counted(position: dict[str, Any] | None) -> Iterator[str]:
@@ -177,7 +164,7 @@ class LearnCommand:
             yield f"  in a random order, drawn by seed {plan.seed}"
         if plan.seed and not plan.shuffle and plan.sample is None:
             yield f"  seed {plan.seed}, but nothing is drawn without --sample or --shuffle"
-        yield from (f"  {line}" for line in told_labels(state.labels, details))
+        yield from (f"  {line}" for line in label_lines(state.labels, details))
         yield from (f"  {note}" for note in self.session.notes)
         if self.session.checkpoint:
             yield f"  resumed after {state.rows_done:,} rows"

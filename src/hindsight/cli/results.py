@@ -10,7 +10,7 @@ import numpy as np
 
 from ..formatting import aligned, brief
 from ..online.panel import shares_of
-from .text import CONTROL, as_options, status_of
+from .text import CONTROL, as_options, norms_of, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -196,8 +196,7 @@ def details_of(state: TrainingState) -> Iterator[str]:
         if len(titles) > 1:
             yield titles[k]
         yield f"{what} {loss:.6g}, mean {loss / state.weight:.6g}{wrong}"
-        sizes = f"max |x|₂ = {facts.x2:.6g}, " if runs[0].learner.geometry.linear else ""  # others measure otherwise
-        yield f"{sizes}max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
+        yield norms_of(runs[0].learner, facts)
         shares = {name: share for name, share in shares_of(runs).items() if share >= 0.005}
         if shares:
             yield "members: " + ", ".join(f"{name} {100 * shares[name]:.0f} %" for name in ranked(shares))

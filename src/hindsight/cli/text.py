@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+LABELS = 20  # that are named without --details
 CONTROL = {k: f"\\x{k:02x}" for k in (*range(32), *range(127, 160))}
 
 
@@ -86,6 +87,22 @@ def new_console(error: bool = False) -> Console:
 def print_error_line(line: str) -> None:
     """Print a line that is not a result, to standard error."""
     print(line, file=sys.stderr, flush=True)
+
+
+def label_lines(labels: list[str] | None, details: bool = True) -> list[str]:
+    """The meaning of the labels, if there are any."""
+    if labels is None:
+        return []
+    if len(labels) == 2:
+        return [f"labels: {labels[0]} is −1, {labels[1]} is +1"]
+    some = labels if details or len(labels) <= LABELS else [*labels[:LABELS], "…"]
+    return [f"labels: {len(labels)} classes, each against the rest: {', '.join(some)}"]
+
+
+def norms_of(learner: Any, facts: Any) -> str:
+    """The largest norms of the rows, and the sum of the squared gradients."""
+    euclidean = f"max |x|₂ = {facts.x2:.6g}, " if learner.geometry.linear else ""  # others measure otherwise
+    return f"{euclidean}max |x|∞ = {facts.xinf:.6g}, Σ|g|² = {facts.gradient:.6g}"
 
 
 def written(**paths: str | None) -> list[str]:
