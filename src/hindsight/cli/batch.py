@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> int:
     """Read, fit, and print the result; the exit status."""
-    check_options(rows, learner, results)
+    check_batch_options(rows, learner, results)
     check_files(results, rows.data)
     eta, rounds = learner.one_eta(), learner.rounds or 100
     plan = Plan(rows.data, rows.target, (), rows.reading(), limit=rows.limit, sample=rows.sample, seed=rows.seed)
@@ -38,7 +38,7 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
     model: Any = kind(learner.lipschitz, rounds, eta, verbose=not results.quiet and sys.stderr.isatty())
     model.fit(read.X, read.y, read.weight)
     if not results.quiet:
-        for line in table(rows, learner, model, rounds):
+        for line in rounds_table(rows, learner, model, rounds):
             print_error_line(line)
     certificate = model.certify(read.X, read.y, read.weight) if results.certifies else None
     if certificate is not None and results.report is not None:
@@ -56,12 +56,12 @@ def learn_in_batches(rows: RowOptions, learner: LearnerOptions, results: ResultO
         out["weights"] = [dict(zip(read.names, w.tolist(), strict=True)) for w in model.coef_.reshape(-1, n)]
         print(json.dumps(out | ({} if certificate is None else {"certificate": certificate.to_dict()})))
     else:
-        for line in [*summary(model, read, figures, certificate, rounds, results.details), *results.written]:
+        for line in [*batch_summary(model, read, figures, certificate, rounds, results.details), *results.written]:
             print(line)
     return status_of(certificate)
 
 
-def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+def check_batch_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options that only apply to one-pass learners."""
     online = {
         "interval": learner.interval,
@@ -74,7 +74,9 @@ def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOpti
         raise OptionError(name, f"is not an option of {learner.learner}, which learns from all rows at once")
 
 
-def summary(model: Any, read: AllRows, figures: Scores, certificate: Any, rounds: int, details: bool) -> Iterator[str]:
+def batch_summary(
+    model: Any, read: AllRows, figures: Scores, certificate: Any, rounds: int, details: bool
+) -> Iterator[str]:
     """The fitted model as lines of text."""
     histories, (m, n) = model.histories_, read.X.shape
     if getattr(certificate, "advice", ""):
@@ -88,7 +90,7 @@ def summary(model: Any, read: AllRows, figures: Scores, certificate: Any, rounds
     yield f"{m:,} rows × {n:,} features"
 
 
-def table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
+def rounds_table(rows: RowOptions, learner: LearnerOptions, model: Any, rounds: int) -> Iterator[str]:
     """The settings, and the error after 1, 2, 4, ... rounds, averaged over the labels if there are several."""
     goal = "its target" if rows.target is None else repr(rows.target)
     slopes = "isotonic regression" if learner.lipschitz is None else f"slopes at most {learner.lipschitz:g}"

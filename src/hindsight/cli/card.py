@@ -21,7 +21,7 @@ COLUMNS = 40  # of a table that are shown
 def card(path: str, model: Model, top: int) -> list[str]:
     """The content of a model file as lines of text."""
     titled = aligned([(f"  {title}", text) for title, text in general(model)], 2)
-    out = [f"{path}", *titled, *columns_of(model), *facts_of(model), *weights_of(model, top)]
+    out = [f"{path}", *titled, *column_lines(model), *fact_lines(model), *largest_weights(model, top)]
     if model.coverage is not None:
         out += ["intervals", *(f"  {line}" for line in model.coverage.lines())]
     if model.certificate is None:
@@ -70,7 +70,7 @@ def while_learning(model: Model) -> str:
     return scores_of_runs(model.runs, model.labels, known.get("mistakes", 0), known.get("constant")).sentence()
 
 
-def columns_of(model: Model) -> list[str]:
+def column_lines(model: Model) -> list[str]:
     """The content of each column of the training table."""
     table = (model.preparation.get("state") or {}).get("table")
     if table is None:
@@ -85,7 +85,7 @@ def columns_of(model: Model) -> list[str]:
     return ["columns", *lines, *more]
 
 
-def facts_of(model: Model) -> list[str]:
+def fact_lines(model: Model) -> list[str]:
     """The facts of each run."""
     out = ["facts"]
     for k, facts in enumerate(model.facts):
@@ -98,7 +98,7 @@ def facts_of(model: Model) -> list[str]:
     return out
 
 
-def weights_of(model: Model, top: int) -> list[str]:
+def largest_weights(model: Model, top: int) -> list[str]:
     """The largest weights, and the intercepts."""
     found = heaviest(model, top)
     if model.intercept:

@@ -37,7 +37,7 @@ def learn_on_cluster(
     rows: RowOptions, learner: LearnerOptions, results: ResultOptions, address: str | None, workers: int | None
 ) -> int:
     """Learn, and print the result; the exit status."""
-    check_options(rows, learner, results)
+    check_cluster_options(rows, learner, results)
     check_files(results, rows.data)
     with client_of(address, workers) as client:
         if not results.quiet:
@@ -59,7 +59,7 @@ def client_of(address: str | None, workers: int | None) -> Iterator[Any]:
         yield client
 
 
-def check_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
+def check_cluster_options(rows: RowOptions, learner: LearnerOptions, results: ResultOptions) -> None:
     """Refuse options that require all rows in order on one machine."""
     check_choice("learner", learner.learner, [*EXACT, *(name for name in LEARNERS if name != "auto")])
     exact = learner.learner in EXACT
@@ -221,7 +221,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
 
         report_shards(results.report, plan, read, runs, labels, certificates, seconds)
     if results.save is not None:
-        model_of(plan, read, runs, labels, certificate).save(results.save)
+        averaged_model(plan, read, runs, labels, certificate).save(results.save)
     facts = [run.total for run in runs]
     out: dict[str, Any] = {"data": rows.data, "rows": read.rows, "features": read.features, "learner": learner.learner}
     out |= {"shards": len(read.shapes), "epochs": rows.passes, "loss": [f.loss for f in facts], "labels": labels}
@@ -238,7 +238,9 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     return print_result(out, lines, certificate if results.certify else None, results)
 
 
-def model_of(plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any) -> Model:
+def averaged_model(
+    plan: Plan, read: ClusterRows, runs: list[Epochs], labels: list[str] | None, certificate: Any
+) -> Model:
     """The model of the averaged weights, which stores how the files were read."""
     from ..rows.labels import type_of_texts
     from ..training.model import Model

@@ -59,7 +59,7 @@ def density(how: DensityOptions) -> int:
     check_outputs({"score": how.score, "save": how.save}, source, *origin)
     keyed = isinstance(model, Keyed)
     product = model.inner if keyed else model
-    data = table(source, [*names_of(product), *([model.key] if keyed else [])])
+    data = read_table(source, [*modelled_columns(product), *([model.key] if keyed else [])])
     for k, part in product.densities.items():
         if not isinstance(k, tuple):
             data[k] = as_symbols(part, data[k])
@@ -90,7 +90,7 @@ def new_density(how: DensityOptions) -> Any:
     if how.columns is None:
         raise OptionError("columns", "is missing: say which density each column has, or --from MODEL")
     product = parse(how.columns, 1.0 if how.forget is None else how.forget)
-    if how.key in names_of(product):
+    if how.key in modelled_columns(product):
         raise OptionError("key", f"{how.key}: the key cannot be modelled too")
     return product if how.key is None else Keyed(product, how.key)
 
@@ -109,7 +109,7 @@ def known_density(how: DensityOptions, origin: str) -> Any:
     return found
 
 
-def names_of(product: Any) -> list[str]:
+def modelled_columns(product: Any) -> list[str]:
     """The names of all columns of a product."""
     return [name for k in product.densities for name in (k if isinstance(k, tuple) else (k,))]
 
@@ -153,7 +153,7 @@ def inspected(path: str, model: Any, json: bool) -> str:
     return as_json(model, certificate) if json else "\n".join([path, *described(model, certificate)])
 
 
-def table(source: str, names: list[str]) -> dict[str, Any]:
+def read_table(source: str, names: list[str]) -> dict[str, Any]:
     """The columns by name."""
     from ..sources import load_sample, read_columns
 
@@ -241,7 +241,7 @@ def duel(how: DuelOptions) -> None:
         by_loss, by_mistakes = leads(first.mean(t), second.mean(t)), leads(first.errors(t), second.errors(t))
         print_lines([f"{t:>10,}  {cells[0]}  {cells[1]}  {by_loss:>14}  {by_mistakes:<14}"])
     if chart is not None:
-        charts.save(charts.styled(picture(first, second, source, family)), chart)
+        charts.save(charts.styled(duel_chart(first, second, source, family)), chart)
         print_lines(written(chart=chart))
 
 
@@ -250,7 +250,7 @@ def leads(first: float, second: float) -> str:
     return "even" if first == second else ("generative" if first < second else "discriminative")
 
 
-def picture(first: DuelCurve, second: DuelCurve, source: str, family: str) -> Any:
+def duel_chart(first: DuelCurve, second: DuelCurve, source: str, family: str) -> Any:
     """Mean log loss and fraction of mistakes so far, over the rows seen."""
     import numpy as np
 

@@ -69,7 +69,7 @@ def echo(how: EchoOptions) -> int:
     else:
         print_title(how.mic, f"{found.duration:,.2f} s at {found.rate:,} Hz")
         files = (f"  {line}" for line in written(clean=how.out, chart=how.chart))
-        print_lines([*lines(found), *saturated(over), *files])
+        print_lines([*attenuation_lines(found), *saturated(over), *files])
         if certificate is not None:
             print_lines(["", *certificate.lines()])
     return status_of(certificate)
@@ -105,7 +105,7 @@ def cancelled(how: EchoOptions) -> Cancelled:
         raise
 
 
-def lines(found: Cancelled) -> Iterator[str]:
+def attenuation_lines(found: Cancelled) -> Iterator[str]:
     """The attenuation over time, and the speed."""
     taps = found.canceller.taps
     yield f"  {taps:,} taps ({1000.0 * taps / found.rate:.3g} ms), {found.canceller.setting}"

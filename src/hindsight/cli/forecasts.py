@@ -141,17 +141,17 @@ def compare(how: CompareOptions) -> None:
     score, names = how.score, [shown_name(name) for name in how.forecasts]
     options = {k: getattr(score, k) for k in ("bounds", "quantile", "coverage", "classes")}
     scores = Scores(names, score.loss, lag=how.lag, **options)
-    y, outcomes, given, c, ids = read(how, how.row_id)
+    y, outcomes, given, c, ids = read_forecasts(how, how.row_id)
     scores.update(outcomes, given, c, ids)
     if how.late is not None:
         bring(how, how.late, scores, y, ids)
     found = comparison(scores, alpha=how.alpha, anytime=how.anytime, by=how.by, horizon=how.horizon)
     if how.chart is not None:
-        charts.save(picture(found, y, given, c, score), how.chart)
+        charts.save(comparison_chart(found, y, given, c, score), how.chart)
     if how.as_json:
         print_json({"file": how.source, **found.to_dict()})
         return
-    show(how.source, f"{how.settings()}, α = {how.alpha:g}", found)
+    show_comparison(how.source, f"{how.settings()}, α = {how.alpha:g}", found)
 
 
 @verb()
@@ -173,7 +173,7 @@ def calibrate(how: CalibrateOptions) -> None:
     choice("--band", how.band, ("consistency", "confidence", "none"))
     if score.loss == "winkler":
         raise OptionError("loss", "winkler is calibrated end by end: take --loss pinball --quantile Q for each end")
-    y, outcomes, given, c, _ = read(how)
+    y, outcomes, given, c, _ = read_forecasts(how)
     options: dict[str, Any] = {"loss": score.loss, "quantile": score.quantile}
     each = {name: reliability(seen, h, c, **options) for name, seen, h in one_by_one(y, given, score)}
     tests = None
@@ -224,7 +224,7 @@ def bring(how: CompareOptions, path: str, scores: Scores, y: np.ndarray, ids: An
     y[[places[k] for k in keys.tolist()]] = late
 
 
-def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
+def comparison_chart(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any) -> Any:
     """The chart of differences, for probabilities with reliability diagrams below."""
     from .. import charts
     from ..forecast import reliability
@@ -235,7 +235,7 @@ def picture(found: Comparison, y: Any, given: dict[str, Any], c: Any, score: Any
     return charts.together(found, each, [one.band() for one in each.values()])
 
 
-def show(source: str, settings: str, found: Comparison) -> None:
+def show_comparison(source: str, settings: str, found: Comparison) -> None:
     """Print the tables, the verdicts and their assumptions."""
     print_title(source, f"{found.rounds:,} rounds")
     kinds = ANYTIME if found.anytime else FIXED
@@ -332,7 +332,7 @@ def shown_name(name: str) -> str:
     return name.replace("*", "").strip(" :_.-") or name if "*" in name else name
 
 
-def read(
+def read_forecasts(
     how: CompareOptions | CalibrateOptions, row_id: str | None = None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], np.ndarray | None, Any]:
     """Outcomes as numbers and as read, forecasts, weights and ids of a file, checked; an error names the file, line,

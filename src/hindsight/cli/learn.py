@@ -133,7 +133,7 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
 
     from ..serve.replay import StoredRows, replay
     from ..training.certify import certify_runs
-    from .results import certificate_of, print_result
+    from .results import model_certificate, print_result
 
     for name, spelt in given.items():
         if name not in OF_SERVICES:
@@ -145,5 +145,5 @@ def learn_again(path: str, results: ResultOptions, given: dict[str, str]) -> int
     rows = StoredRows(live.plan, state.labels, None, None, path=path)
     certificates = [certify_runs(rows, state.runs[0])] if results.certify else []
     if results.save is not None:
-        live.to_model(certificate_of(certificates)).save(results.save)
+        live.to_model(model_certificate(certificates)).save(results.save)
     return print_result(results, state, certificates, seconds)

@@ -10,7 +10,7 @@ from numba.core.event import install_timer
 from ..errors import OptionError
 from ..training.session import Session
 from .progress import Progress, search_bar
-from .results import certificate_of, print_result
+from .results import model_certificate, print_result
 from .text import label_lines, print_error_line
 
 if TYPE_CHECKING:
@@ -179,4 +179,4 @@ class LearnCommand:
             seconds = self.session.seconds
             write_report(self.results.report, state, self.session.curves, certificates, seconds=seconds, notes=notes)
         if self.results.save is not None:
-            state.to_model(certificate_of(certificates)).save(self.results.save)
+            state.to_model(model_certificate(certificates)).save(self.results.save)

@@ -28,10 +28,10 @@ def look(
 
     rows = RowOptions(**given)
     source = open_source(rows.data, rows.target, scan=scan, **rows.reading())
-    print_lines(lines(rows.data, source, rows.target))
+    print_lines(table_lines(rows.data, source, rows.target))
 
 
-def lines(data: str, source: Any, target: str | None) -> Iterator[str]:
+def table_lines(data: str, source: Any, target: str | None) -> Iterator[str]:
     """The lines about the content of the table, and about what `learn` would do."""
     from ..sources.tables.describe import describe_columns, dialect_lines, order_warnings, target_lines
 

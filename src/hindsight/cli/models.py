@@ -140,7 +140,7 @@ def _evaluate(how: EvaluateOptions) -> Evaluation:
     if how.chart is not None:
         from .. import charts
 
-        charts.save(picture(found), how.chart)
+        charts.save(calibration_chart(found), how.chart)
     return found
 
 
@@ -157,7 +157,7 @@ def _on_cluster(how: EvaluateOptions) -> Evaluation:
         return evaluate(known, how.data, client=client, **how.columns)
 
 
-def picture(found: Evaluation) -> Any:
+def calibration_chart(found: Evaluation) -> Any:
     """Reliability diagrams of the second of two labels, of each of several labels, or of the predicted numbers."""
     from .. import charts
 

@@ -45,15 +45,15 @@ def tables(
     beside = extra_columns(source, keep) if keep else None
     for X, chunk in rows_of_model(model, source):
         kept, z = [] if beside is None else beside(chunk), margins_of(model, X, chunk)
-        yield dict(zip(keep, kept, strict=True)) | columns_of(model, z, margins, probabilities)
+        yield dict(zip(keep, kept, strict=True)) | predicted_columns(model, z, margins, probabilities)
 
 
 def names_of(model: Model, margins: bool, each: bool) -> list[str]:
     """The names of the columns of predictions."""
-    return list(columns_of(model, np.zeros((0, len(model.runs))), margins, each))
+    return list(predicted_columns(model, np.zeros((0, len(model.runs))), margins, each))
 
 
-def columns_of(model: Model, z: np.ndarray, margins: bool, each: bool) -> Columns:
+def predicted_columns(model: Model, z: np.ndarray, margins: bool, each: bool) -> Columns:
     """The predictions from these margins, with the margins or the probability of `each` label if requested."""
     from ..training.evaluation import probabilities
     from ..training.model import has_probability

@@ -32,7 +32,7 @@ def about(state: TrainingState) -> str:
     return f"{state.rows_done:,} rows × {state.features:,} features{scale}{more}"
 
 
-def certificate_of(certificates: list[list[Certificate]]) -> Certificate | Certificates | None:
+def model_certificate(certificates: list[list[Certificate]]) -> Certificate | Certificates | None:
     """The certificate of the first learner's model; None if there are none."""
     from ..certificates.certificate import combined
 
@@ -54,10 +54,10 @@ def print_result(
         for line in summary(state, certificates, seconds, details=results.details, **more):
             print(line)
         if compared is not None:
-            from .forecasts import show
+            from .forecasts import show_comparison
 
             print()
-            show("comparison", "of predictions before each row, valid at every time", compared)
+            show_comparison("comparison", "of predictions before each row, valid at every time", compared)
     return status_of(*itertools.chain(*certificates))
 
 
