@@ -6,6 +6,7 @@ the number of rows, and it does not depend on the sizes of chunks.
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -99,25 +100,23 @@ def figures(state: TrainingState) -> list[dict[str, float]]:
 # ---------------------------------------------------------------- over the rounds
 
 
-class Extremes(NamedTuple):
-    """The lowest or highest mean in each piece and its round, one column per series."""
+class CoursePiece(NamedTuple):
+    """The sums at the end of a piece of a course, and the lowest and highest mean of each series with their rounds."""
 
-    better: np.ufunc
-    value: np.ndarray
-    at: np.ndarray
+    at: int
+    mass: float
+    total: np.ndarray
+    low: np.ndarray
+    low_at: np.ndarray
+    high: np.ndarray
+    high_at: np.ndarray
 
-    def note(self, k: int, first: int, means: np.ndarray, new: bool) -> None:
-        """Update piece k with the means of rounds from `first` on; `new` says that they are its first."""
-        where = means.argmin(axis=0) if self.better is np.less else means.argmax(axis=0)
-        found = means[where, np.arange(means.shape[1])]
-        take = np.ones(found.size, bool) if new else self.better(found, self.value[k])
-        self.value[k, take], self.at[k, take] = found[take], first + where[take]
-
-    def halve(self) -> None:
-        """Join pieces two by two."""
-        later = self.better(self.value[1::2], self.value[::2])
-        for kept in (self.value, self.at):
-            kept[: PIECES // 2] = np.where(later, kept[1::2], kept[::2])
+    def joined(self, later: CoursePiece) -> CoursePiece:
+        """This piece and the next as one."""
+        lower, higher = later.low < self.low, later.high > self.high
+        low = np.where(lower, later.low, self.low), np.where(lower, later.low_at, self.low_at)
+        high = np.where(higher, later.high, self.high), np.where(higher, later.high_at, self.high_at)
+        return CoursePiece(later.at, later.mass, later.total, *low, *high)
 
 
 class Course:
@@ -138,14 +137,8 @@ class Course:
 
     def __init__(self, rounds: int, weight: float, sums: np.ndarray) -> None:
         self.first, self.rounds, self.weight, self.sums = rounds, rounds, weight, np.asarray(sums, np.float64)
-        count = self.sums.size
-        self.length, self.size, self.filled = 1, 0, 0  # of a piece; pieces so far; rounds in the last one
-        self.at, self.mass = np.zeros(PIECES, np.int64), np.zeros(PIECES)
-        self.total = np.zeros((PIECES, count))
-        self.extremes = [
-            Extremes(better, np.zeros((PIECES, count)), np.zeros((PIECES, count), np.int64))
-            for better in (np.less, np.greater)
-        ]
+        self.pieces: list[CoursePiece] = []
+        self.length, self.filled = 1, 1  # rounds of a piece, and of the last one so far
         self.early: list[tuple[int, float, np.ndarray]] = []
 
     def add(self, weight: np.ndarray, values: np.ndarray) -> None:
@@ -161,52 +154,42 @@ class Course:
         for r in sorted({*first, *early_rounds(self.rounds, self.rounds + m)}):
             k = r - self.rounds - 1
             self.early.append((r, float(mass[k]), sums[k].copy()))
-        a = 0
+        a, series = 0, np.arange(self.sums.size)
         while a < m:
-            if self.filled == 0 or self.filled == self.length:
-                self._open_piece()
-            b, k = min(m, a + self.length - self.filled), self.size - 1
-            self.at[k], self.mass[k], self.total[k] = self.rounds + b, mass[b - 1], sums[b - 1]
-            for extreme in self.extremes:
-                extreme.note(k, self.rounds + a + 1, means[a:b], self.filled == 0)
+            if self.filled == self.length and len(self.pieces) == PIECES:
+                self.pieces = [one.joined(two) for one, two in zip(self.pieces[::2], self.pieces[1::2], strict=True)]
+                self.length, self.filled = 2 * self.length, 2 * self.length
+            self.filled %= self.length
+            b = min(m, a + self.length - self.filled)
+            low, high = means[a:b].argmin(axis=0), means[a:b].argmax(axis=0)
+            ends = self.rounds + b, float(mass[b - 1]), sums[b - 1].copy()
+            extremes = ((means[a + each, series], self.rounds + a + 1 + each) for each in (low, high))
+            piece = CoursePiece(*ends, *itertools.chain(*extremes))
+            self.pieces.append(self.pieces.pop().joined(piece) if self.filled else piece)
             self.filled += b - a
             a = b
         self.rounds, self.weight, self.sums = self.rounds + m, float(mass[-1]), sums[-1].copy()
 
-    def _open_piece(self) -> None:
-        if self.size == PIECES:
-            self._halve()
-        self.size, self.filled = self.size + 1, 0
-
-    def _halve(self) -> None:
-        """Join pieces two by two."""
-        half = PIECES // 2
-        for kept in (self.at, self.mass, self.total):
-            kept[:half] = kept[1::2]
-        for extreme in self.extremes:
-            extreme.halve()
-        self.size, self.length = half, 2 * self.length
-
     def so_far(self, series: int) -> tuple[np.ndarray, np.ndarray]:
         """The running mean of a series by round, with its lowest and highest values; at most 2,000 points."""
-        n = self.size
         points = {r: float(s[series]) / w for r, w, s in self.early}
-        for extreme in self.extremes:
-            points |= dict(zip(extreme.at[:n, series].tolist(), extreme.value[:n, series].tolist(), strict=True))
-        points |= dict(zip(self.at[:n].tolist(), (self.total[:n, series] / self.mass[:n]).tolist(), strict=True))
+        points |= {int(piece.low_at[series]): float(piece.low[series]) for piece in self.pieces}
+        points |= {int(piece.high_at[series]): float(piece.high[series]) for piece in self.pieces}
+        points |= {piece.at: float(piece.total[series]) / piece.mass for piece in self.pieces}
         rounds = np.array(sorted(points), np.int64)
         return rounds, np.array([points[r] for r in rounds.tolist()])
 
     def window(self, series: int) -> tuple[int, np.ndarray, np.ndarray]:
         """The mean over a sliding window of at least a twentieth of the rounds; returns its length and the curve."""
-        n = self.size
+        n = len(self.pieces)
         k = max(1, min(-(-n // 20), n - 1), -(-20 // self.length))
         if n <= k:
             return 0, np.zeros(0, np.int64), np.zeros(0)
-        whole = self.at[:n] - self.first == self.length * np.arange(1, n + 1)  # the last piece may be shorter
+        sums = ((piece.at, piece.mass, piece.total[series]) for piece in self.pieces)
+        at, mass, total = map(np.array, zip(*sums, strict=True))
+        whole = at - self.first == self.length * np.arange(1, n + 1)  # the last piece may be shorter
         later = np.flatnonzero(whole)[k:]
-        sums, mass = self.total[later, series] - self.total[later - k, series], self.mass[later] - self.mass[later - k]
-        return k * self.length, self.at[later].copy(), sums / mass
+        return k * self.length, at[later], (total[later] - total[later - k]) / (mass[later] - mass[later - k])
 
 
 def early_rounds(after: int, last: int) -> list[int]:
