@@ -29,21 +29,6 @@ NUMPY = {
     for kind in (np.bool_, np.float64, np.float32, np.float16, np.str_, np.int64, np.int32, np.int16, np.int8,
                  np.uint64, np.uint32, np.uint16, np.uint8)
 }  # fmt: skip
-TAGS = (
-    "$string",
-    "$scalar",
-    "$float",
-    "$tuple",
-    "$array",
-    "$texts",
-    "$list",
-    "$map",
-    "$bytes",
-    "$record",
-    "$text",
-    "$objects",
-    "$random",
-)
 RECORD_TYPES = {"f": np.dtype(np.float64), "i": np.dtype(np.int64)}  # the types that fields of records may have
 LONG_STRING = 4096  # characters from which a string becomes a tensor
 LONG_LIST = 32  # entries from which a list becomes a tensor
@@ -221,6 +206,8 @@ def decode(document: str, tensors: dict[str, np.ndarray]) -> Any:
 
 
 class _Reader:
+    """Reads the values of a document; its methods `tag_NAME` are those that ``{"$NAME": ...}`` can ask for."""
+
     def __init__(self, tensors: dict[str, np.ndarray]) -> None:
         self.tensors = tensors
         self.spread: set[str] = set()  # tensors that became lists or text: each does once, so memory is bounded
@@ -237,8 +224,9 @@ class _Reader:
         ((tag, body),) = value.items()
         if ":" in tag:
             return self._object(find(tag[1:]), body)
-        want(tag in TAGS, f"{tag!r:.40} is unknown")
-        return getattr(self, "_" + tag[1:])(body)
+        read: Any = getattr(self, f"tag_{tag[1:]}", None)
+        want(read is not None, f"{tag!r:.40} is unknown")
+        return read(body)
 
     def _tensor(self, name: Any) -> np.ndarray:
         want(isinstance(name, str) and name in self.tensors, f"tensor {name!r:.40} is missing")
@@ -251,25 +239,25 @@ class _Reader:
         self.spread.add(name)
         return found
 
-    def _float(self, body: str) -> float:
+    def tag_float(self, body: str) -> float:
         return float.fromhex(body)
 
-    def _scalar(self, body: list[Any]) -> Any:
+    def tag_scalar(self, body: list[Any]) -> Any:
         kind, item = body[0], self.get(body[1])
         want(type(item) in (bool, int, float, str), "a scalar must be a number, a boolean or a string")
         want(isinstance(kind, str) and kind in NUMPY, f"a scalar of type {kind!r:.40} is not supported")
         return NUMPY[kind](item)
 
-    def _string(self, body: str) -> str:
+    def tag_string(self, body: str) -> str:
         return self._once(body).tobytes().decode("utf-8", "surrogatepass")
 
-    def _tuple(self, body: list[Any]) -> tuple[Any, ...]:
+    def tag_tuple(self, body: list[Any]) -> tuple[Any, ...]:
         return tuple(self.get(list(body)))
 
-    def _array(self, body: str) -> np.ndarray:
+    def tag_array(self, body: str) -> np.ndarray:
         return self._tensor(body)
 
-    def _texts(self, body: list[str]) -> list[str]:
+    def tag_texts(self, body: list[str]) -> list[str]:
         data, ends = self._once(body[0]).tobytes(), self._once(body[1])
         want(ends.dtype == np.int64 and ends.ndim == 1, "the ends of strings must be a vector of int64")
         want(bool((np.diff(ends, prepend=0) >= 0).all()), "the ends of strings must not decrease")
@@ -280,16 +268,16 @@ class _Reader:
             return [text[a:b] for a, b in spans]
         return [data[a:b].decode("utf-8", "surrogatepass") for a, b in spans]
 
-    def _list(self, body: str) -> list[Any]:
+    def tag_list(self, body: str) -> list[Any]:
         return self._once(body).tolist()
 
-    def _map(self, body: list[Any]) -> dict[Any, Any]:
+    def tag_map(self, body: list[Any]) -> dict[Any, Any]:
         keys, values = self.get(body[0]), self.get(body[1])
         found = dict(zip(keys, values, strict=True))
         want(len(found) == len(keys), "a key occurs twice")
         return found
 
-    def _bytes(self, body: list[Any]) -> np.ndarray:
+    def tag_bytes(self, body: list[Any]) -> np.ndarray:
         name, dtype, shape = body
         want(isinstance(dtype, str) and OTHER.fullmatch(dtype) is not None, f"dtype {dtype!r:.40} is not supported")
         raw = self._tensor(name)
@@ -297,7 +285,7 @@ class _Reader:
         want(dtype[-2:] != "b1" or bool((raw <= 1).all()), "a boolean must be 0 or 1")
         return raw.view(dtype).reshape(_shape(shape))
 
-    def _record(self, body: list[Any]) -> np.ndarray:
+    def tag_record(self, body: list[Any]) -> np.ndarray:
         values, names, kinds, aligned, attributes = self._tensor(body[0]), *body[1:]
         known = isinstance(names, list) and len(names) > 0 and all(type(name) is str and name for name in names)
         want(known and len(set(names)) == len(names), "the fields of a record must have different names")
@@ -313,7 +301,7 @@ class _Reader:
         out: np.ndarray = values.view(dtype)[..., 0]
         return out.view(np.recarray) if attributes is True else out
 
-    def _text(self, body: list[Any]) -> np.ndarray:
+    def tag_text(self, body: list[Any]) -> np.ndarray:
         items, width, shape = self.get(body[0]), body[1], _shape(body[2])
         want(isinstance(items, list) and type(width) is int and width >= 0, "an array of strings must be a list")
         self.text += width * 4 * len(items)
@@ -324,14 +312,14 @@ class _Reader:
         )
         return np.array(items, f"<U{width}").reshape(shape)
 
-    def _objects(self, body: list[Any]) -> np.ndarray:
+    def tag_objects(self, body: list[Any]) -> np.ndarray:
         items = self.get(body[0])
         out = np.empty(len(items), object)
         for k, item in enumerate(items):
             out[k] = item
         return out.reshape(_shape(body[1]))
 
-    def _random(self, body: list[Any]) -> Any:
+    def tag_random(self, body: list[Any]) -> Any:
         modern, state = body[0], self.get(body[1])
         kind = state["bit_generator"]
         want(isinstance(kind, str) and kind in BITS, f"the random generator {kind!r:.40} is not supported")
