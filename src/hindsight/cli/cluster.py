@@ -190,7 +190,7 @@ def learn_on_shards(rows: RowOptions, learner: LearnerOptions, results: ResultOp
     from ..cluster.shards import certify_epochs, play_epochs
     from ..rows.labels import run_count
     from ..training.plan import choose_loss, describe_learner
-    from ..training.prepare import check_labels, in_order
+    from ..training.prepare import check_labels, in_order, labels_in
 
     learner.one_eta()
     plan, notes, _ = choose_loss(Plan.from_options(rows, learner, digest=results.digest))
