@@ -176,10 +176,6 @@ class IndexProblem:
         """Return the mean of y^2."""
         return self.measured.squares / self.measured.weight
 
-    def largest_target(self) -> float:
-        """Return the largest |y| of the rows with weight."""
-        return self.measured.largest
-
 
 class SingleIndexProblem(IndexProblem):
     """The rows of a fit in memory, under a link that is known or learnt.
@@ -299,7 +295,7 @@ class History:
         """Return the facts of the rounds; the loss of a round is a mean over the rows: matching loss, or square."""
         rounds, eta, total = len(self.loss), problem.eta, float(self.loss.sum())
         loss = float(self.match.sum()) if np.isfinite(self.match).all() else total
-        target, largest = problem.squared_targets(), problem.largest_target()
+        target, largest = problem.squared_targets(), problem.measured.largest
         gradient, x2, xinf = float(self.gradient.sum()), problem.x2, problem.xinf
         return Facts(
             rounds=rounds, weight=float(rounds), loss=loss, square=total, target=rounds * target, gradient=gradient,

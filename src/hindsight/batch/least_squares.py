@@ -229,7 +229,8 @@ class Factor:
         rank = int((s > (cut if rcond is None else rcond) * s.max(initial=0.0)).sum())
         full = rank == n
         if rcond is None and not full and len(A) >= n and length.all():
-            full = _reciprocal_condition(A[:n] / length) > cut * float((before / length).max())
+            reciprocal = linalg.lapack.dtrcon(A[:n] / length)[0]  # an estimate of that of the condition number
+            full = reciprocal > cut * float((before / length).max())
             rank = n if full else rank
         if full and l2 == 0.0:
             w = linalg.solve_triangular(A[:n] / length, b[:n], check_finite=False) / length
@@ -246,14 +247,6 @@ class Factor:
         return LeastSquaresSolution(
             w, intercept, float(residual @ residual) * unit * unit, rank, condition, self.method
         )
-
-
-def _reciprocal_condition(R: np.ndarray) -> float:
-    """Return an estimate of the reciprocal condition number of a triangle."""
-    from scipy.linalg import lapack
-
-    found: float = lapack.dtrcon(R)[0]
-    return found
 
 
 def normal_equations(data: Data) -> Factor | None:

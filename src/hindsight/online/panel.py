@@ -339,11 +339,6 @@ class PanelRun(Run):
         return list(self.cells.tables(self._worth()[-self.learner.cells :] @ on, names))
 
     @property
-    def narrow(self) -> list[Run]:
-        """The members that learn only the first features."""
-        return [run for run in self.members if run.width < self.width]
-
-    @property
     def largest_x(self) -> np.ndarray:
         """The largest absolute value of each coordinate so far, if a member keeps it; otherwise ones."""
         kept = [run.state.largest_x for run in self.members if hasattr(run.state, "largest_x")]
@@ -521,10 +516,6 @@ class PanelRun(Run):
     def aggregate(self, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
         """Predict rows from the members' predictions, and update the weights of the members."""
         Stages(self, margins, y, c, work).run(self._mix_kernel)
-
-    def mixing_parts(self) -> tuple[Any, ...]:
-        """The parts of the kernel that mixes."""
-        return self.learner.loss, self.mixture, self.members[0].learner.geometry
 
 
 def check_panel(fields: dict[str, Any]) -> None:

@@ -87,7 +87,8 @@ class Stages:
     rows: Any
 
     def __init__(self, panel: PanelRun, margins: np.ndarray, y: np.ndarray, c: np.ndarray, work: np.ndarray) -> None:
-        parts, stack, count = panel.mixing_parts(), panel.stack, len(y)
+        parts = panel.learner.loss, panel.mixture, panel.members[0].learner.geometry
+        stack, count = panel.stack, len(y)
         self.kernel, self.stack, self.y = panel._mix_kernel, stack, y
         if stack is None:
             self.first = margins, y, c, panel.bias, *parts, panel.state, *work[1:], panel.tally, work[0], *NOT_STACKED
