@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -20,16 +20,6 @@ Class = TypeVar("Class", bound=type)
 def storable_density(cls: Class) -> Class:
     """Register a density class whose objects can be saved, by themselves or within others."""
     return storable(cls, file="density")
-
-
-class HasLoss(Protocol):
-    """Anything with a cumulative log loss in nats over a number of rows."""
-
-    @property
-    def loss(self) -> float: ...
-
-    @property
-    def rows(self) -> int: ...
 
 
 class OnlineDensity:
@@ -132,7 +122,7 @@ class OnlineDensity:
         save_content("density", self, path)
 
     @property
-    def bits_per_row(self: HasLoss) -> float:
+    def bits_per_row(self: Any) -> float:
         """The mean log loss per row in bits; NaN before the first row."""
         return self.loss / LN2 / self.rows if self.rows else math.nan
 

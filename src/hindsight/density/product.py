@@ -72,7 +72,7 @@ class Product(OnlineDensity):
     @property
     def columns(self) -> int:
         """Number of columns of a row."""
-        return sum(getattr(d, "columns", 1) for d in self.densities.values())
+        return sum(d.columns for d in self.densities.values())
 
     def split(self, x: Any) -> list[Any]:
         """Split rows into the values of each density.
@@ -92,7 +92,7 @@ class Product(OnlineDensity):
             X = np.asarray(x)
             if X.ndim != 2 or X.shape[1] != self.columns:
                 raise ValueError(f"a product over {self.columns} columns got an array of shape {X.shape}")
-            ends = np.cumsum([getattr(d, "columns", 1) for d in self.densities.values()]).tolist()
+            ends = np.cumsum([d.columns for d in self.densities.values()]).tolist()
             return [X[:, a] if b == a + 1 else X[:, a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
         out, length = [], None
         for key in self.densities:

@@ -128,7 +128,7 @@ def interval(found: Placements | None, level: float = LEVEL) -> Auc:
     return Auc(found.value, *score_interval(found.value, found.ones, found.zeros, level), level)
 
 
-def mean_auc(found: list[Placements | None], level: float = LEVEL) -> Auc:
+def mean_auc(found: list[Placements | None]) -> Auc:
     """The mean of the areas of several classes, each against the rest over the same rows.
 
     The interval uses the mean influence of each row over the areas, so the areas may be dependent. If the interval of
@@ -137,13 +137,13 @@ def mean_auc(found: list[Placements | None], level: float = LEVEL) -> Auc:
     """
     known = [each for each in found if each is not None]
     if not known:
-        return interval(None, level)
+        return interval(None)
     value = float(np.mean([each.value for each in known]))
     deviation = float(np.linalg.norm(sum(each.influence for each in known))) / len(known)
     if all(each.varied for each in known) and deviation > 0.0:
-        return Auc(value, *logit_interval(value, deviation, level), level)
-    ends = [interval(each, level) for each in known]
-    return Auc(value, float(np.mean([e.low for e in ends])), float(np.mean([e.high for e in ends])), level)
+        return Auc(value, *logit_interval(value, deviation, LEVEL), LEVEL)
+    ends = [interval(each) for each in known]
+    return Auc(value, float(np.mean([e.low for e in ends])), float(np.mean([e.high for e in ends])), LEVEL)
 
 
 def logit_interval(value: float, deviation: float, level: float) -> tuple[float, float]:

@@ -29,9 +29,9 @@ from ..certificates.certificate import MARK, Assumption
 from ..formatting import _plain
 from ..kernels.compiler import kernel
 from ..validation import whole
-from .calibration import without_missing
+from .calibration import scored_rows
 from .evidence import Evidence, grade
-from .scores import NUMERIC, Score, some_weight, weights
+from .scores import NUMERIC, Score
 from .stream import next_point
 
 if TYPE_CHECKING:
@@ -158,10 +158,8 @@ def calibration_test(
     if score.missing:
         raise ValueError("a test of means needs the bounds (low, high) of the outcomes")
     lag = whole("lag", lag)
-    y, h = score.taken(outcomes, forecast, missing=True)
-    y, c, waiting = without_missing(y, weights(weight, y.size))
-    assert c is not None
-    some_weight(c)
+    y, h, c, waiting = scored_rows(score, outcomes, forecast, weight)
+    c = np.ones(y.size) if c is None else c
     rows = np.flatnonzero(c)
     y, h, c = y[rows], h[rows], c[rows]
     outside = score.outside(y)

@@ -219,10 +219,7 @@ def reliability(
     if loss == "winkler":
         raise ValueError("an interval is calibrated end by end: take loss='pinball' and the quantile that each end is")
     score = Score(loss, quantile=quantile)
-    y, h = score.taken(outcomes, forecast, missing=True)
-    c = None if weight is None else weights(weight, y.size)
-    y, c, waiting = without_missing(y, c)
-    some_weight(np.ones(min(y.size, 1)) if c is None else c)
+    y, h, c, waiting = scored_rows(score, outcomes, forecast, weight)
     if quantile is None:
         found = isotonic(h, y, c)
         fit, pools = found.fit, found.pools
@@ -238,14 +235,18 @@ def reliability(
     return Reliability(loss, int(rounds), waiting, *parts, mean, fit, pools, h, c)
 
 
-def without_missing(y: np.ndarray, c: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None, int]:
-    """Rows without an outcome as rows of weight 0, and how many of them had a positive weight."""
-    missing = np.isnan(y)
-    if not missing.any():
-        return y, c, 0
-    weighed = np.ones(y.size) if c is None else c
-    waiting = int(np.count_nonzero(missing & (weighed > 0.0)))
-    return np.where(missing, 0.0, y), np.where(missing, 0.0, weighed), waiting
+def scored_rows(
+    score: Score, outcomes: Any, forecast: Any, weight: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, int]:
+    """Outcomes, forecasts and weights, checked; rows without an outcome have weight 0, and the last is their number."""
+    y, h = score.taken(outcomes, forecast, missing=True)
+    c, missing, waiting = None if weight is None else weights(weight, y.size), np.isnan(y), 0
+    if missing.any():
+        known = np.ones(y.size) if c is None else c
+        waiting = int(np.count_nonzero(missing & (known > 0.0)))
+        y, c = np.where(missing, 0.0, y), np.where(missing, 0.0, known)
+    some_weight(np.ones(min(y.size, 1)) if c is None else c)
+    return y, h, c, waiting
 
 
 def decomposed(
