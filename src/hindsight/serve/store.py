@@ -36,11 +36,6 @@ from .requests import Part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 NAME = "service.db"
 VERSION = 2  # version 1 had folders with frames in segments, see `convert`
 LARGE = 1 << 20  # bytes from which a body is stored in a separate file
@@ -169,17 +164,14 @@ class Store:
 
     # ------------------------------------------------------------ the newest commit
 
-    def newest(self) -> int:
-        """The number of the newest commit in the database."""
-        last = self.one("SELECT commit_id FROM requests ORDER BY id DESC LIMIT 1") or 0
-        return max(last, self.one("SELECT max(commit_id) FROM snapshots") or 0)
-
     def _check_end(self) -> None:
+        """Raise a StoreError if the database ends before the newest commit."""
         found = os.pread(self.lock, NEWEST.size, 0)
         if len(found) < NEWEST.size:
             return
         number, check = NEWEST.unpack(found)
-        last = self.newest()
+        last = self.one("SELECT commit_id FROM requests ORDER BY id DESC LIMIT 1") or 0
+        last = max(last, self.one("SELECT max(commit_id) FROM snapshots") or 0)
         if check == zlib.crc32(found[:8]) and number > last:
             raise StoreError(
                 f"{self.file}: commits {last + 1:,} to {number:,} are missing: {NAME}-wal was removed or is damaged: "
@@ -459,17 +451,18 @@ def write_settings(folder: str, settings: dict[str, Any]) -> None:
 
 def lock(path: str) -> int:
     """Lock a folder for writing, creating it if it is missing; returns the descriptor of the locked file."""
+    import fcntl  # not on Windows, where folders can only be read
+
     try:
         make_folder(path)
         file = os.open(os.path.join(path, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise SourceError(f"{path}: cannot be written: {error.strerror}") from None
-    if fcntl is not None:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which ends with the process
-        except OSError:
-            os.close(file)
-            raise SourceError(f"{path}: another process serves or rewinds this folder") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which ends with the process
+    except OSError:
+        os.close(file)
+        raise SourceError(f"{path}: another process serves or rewinds this folder") from None
     return file
 
 
