@@ -7,7 +7,7 @@ import errno
 import json
 import sqlite3
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,16 +34,6 @@ SNAPSHOT_ROWS, SNAPSHOT_BYTES = 500_000, 256 << 20  # learnt or committed since 
 BEST_WIDTH = 130  # coordinates up to which every summary computes the best in hindsight
 SHOWN_WIDTH = 100_000  # features up to which the largest weights are looked for
 KEPT_ROWS = 20  # whose predictions are remembered with a key
-
-
-@dataclass
-class Step:
-    """A played commit: the number of its first row, its time, its results, and how to undo it."""
-
-    first: int
-    time: float
-    played: list[PlayedRequest]
-    undo: Callable[[], None]
 
 
 class Service:
@@ -216,7 +206,8 @@ class Service:
         """
         if self.broken:
             return [ServiceError(503, self.broken)] * len(parts)
-        self.steps: list[Step] = []
+        self.steps: list[tuple[int, list[PlayedRequest], float]] = []  # first row, results and time of each
+        self.undo = contextlib.ExitStack()
         before = self.sequence, self.commit_done, self.waiting, self.refused_rows
         try:
             with self.store.transaction():
@@ -231,7 +222,7 @@ class Service:
         if not self.steps:
             return out
         for step in self.steps:
-            self.history.add(self.live.settled()[0], step.first, step.played, step.time)
+            self.history.add(self.live.settled()[0], *step)
         self.store.note_newest(self.commit_done)
         self.reader = reader or self.reader
         if (
@@ -246,8 +237,7 @@ class Service:
         if self.store.db.in_transaction:  # it could not be
             self.broken = f"learning stopped: {error}: start the service again"
         try:
-            for step in reversed(self.steps):
-                step.undo()
+            self.undo.close()
         except BaseException as second:
             self.broken = f"learning stopped: {error or second}: start the service again"
             raise
@@ -306,8 +296,8 @@ class Service:
                     for (k, part), each in zip(ready, played, strict=True):
                         out[k] = self._answer(part, at, each)
                         at += part.rows
-                    self.steps.append(Step(first, now, played, take_back))
-                undo.pop_all()
+                    self.steps.append((first, played, now))
+                self.undo.push(undo.pop_all())
         except (sqlite3.Error, OSError):
             raise
         except Exception as error:
