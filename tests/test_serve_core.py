@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -849,6 +850,18 @@ def test_refused_rows_of_a_stream_are_not_taken(start):
     (again,) = service.commit([learn(data[:3], source="f", start=0)])
     assert again == {"rows": 0, "position": 6, "repeated": True}
     assert certificate_of(service)["verdict"] == "HOLDS"
+
+
+def test_rows_whose_outcome_is_refused_wait_on(start):
+    service = start(PLAN)
+    service.commit([learn(rows(5))])
+    service.commit([keep([{"x0": 1.0}])])
+    before = trace(service)
+    wrong_place = outcome((1, 2.0), source="f", start=7)
+    for parts in ([outcome((1, math.inf))], [wrong_place], [outcome((1, 10**400)), wrong_place]):
+        assert all(isinstance(refused, ValueError) for refused in service.commit(parts))
+        assert trace(service) == before
+    assert service.commit([outcome((1, 2.0))])[0]["rows"] == 1 and service.waiting == 0
 
 
 def test_a_refused_first_request_decides_nothing(start):

@@ -308,13 +308,17 @@ class Service:
         return out
 
     def _admit(self, part: Part, at: int, now: float) -> dict[str, Any] | Part:
-        """Check a request; returns its answer if it was processed before or keeps rows, otherwise what to learn."""
+        """Check a request; returns its answer if it was processed before or keeps rows, otherwise what to learn.
+
+        Nothing is stored before all was checked.
+        """
         if part.key is not None and (known := self.store.answer_to(part.key)) is not None:
             if known[0] != part.digest:
                 raise ServiceError(422, "this Idempotency-Key was used for another request")
             return known[1] | {"repeated": True}
+        joined: list[int] = []
         if part.do == "outcome":
-            part = self._join(part, at, now)
+            part, joined = self._join(part, now)
         part.parse(self.limits)
         if part.do == "keep":
             return self._keep(part, at - 1, now)
@@ -327,6 +331,9 @@ class Service:
             if done is None and len(self.store.places()) >= self.limits.sources:
                 raise ServiceError(429, f"{self.limits.sources:,} streams are known already")
             self.store.add_place(part.source, part.start, part.rows, at)
+        for row, number in enumerate(joined, at):
+            self.store.learnt(number, row)
+        self.waiting -= len(joined)
         return part
 
     def _keep(self, part: Part, row: int, now: float) -> dict[str, Any]:
@@ -348,8 +355,8 @@ class Service:
         self._remember(part, row, answer)
         return answer
 
-    def _join(self, part: Part, at: int, now: float) -> Part:
-        """Join kept rows with their outcomes, to be learnt."""
+    def _join(self, part: Part, now: float) -> tuple[Part, list[int]]:
+        """Join kept rows with their outcomes, to be learnt; returns their ids as well."""
         self.expire(now)
         lines: dict[int, str] = {}
         for number, target in part.parsed:
@@ -359,10 +366,8 @@ class Service:
                 why = "was learnt already, or has expired" if known else "was never given out"
                 raise ServiceError(410 if known else 404, f"id {number!r:.40} {why}")
             lines[number] = json.dumps(json.loads(row) | {self.live.plan.target: target})
-        for row_number, number in enumerate(lines, at):
-            self.store.learnt(number, row_number)
-        self.waiting -= len(lines)
-        return replace(part, do="learn", form="lines", body="\n".join(lines.values()).encode(), parsed=None)
+        body = "\n".join(lines.values()).encode()
+        return replace(part, do="learn", form="lines", body=body, parsed=None), list(lines)
 
     def expire(self, now: float) -> None:
         """Forget kept rows whose outcome is overdue."""
