@@ -57,7 +57,6 @@ CREATE TABLE kept (
 CREATE INDEX waiting ON kept (time) WHERE outcome IS NULL;
 CREATE TABLE snapshots (commit_id INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, crc INTEGER NOT NULL, state BLOB);
 """
-TABLES = ("requests", "keys", "sources", "kept", "snapshots")
 
 
 class StoreError(SourceError):
