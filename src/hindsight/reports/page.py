@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import itertools
 import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -103,16 +102,25 @@ def figure_cell(name: str, value: float | None) -> str:
     return "–" if value is None else shown_figure(name, value)
 
 
-def cells(values: Iterable[Any], tag: str = "td", left: Collection[int] = ()) -> str:
-    """Table cells with this text, which is left-aligned in some of the columns."""
-    kinds = (' class="left"' if j in left else "" for j in itertools.count())
-    return "".join(f"<{tag}{kind}>{escaped(text)}</{tag}>" for text, kind in zip(values, kinds, strict=False))
+def cells(values: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
+    """Table cells with this text, left-aligned in some of the columns; the first ones are heads."""
+    out = ""
+    for j, text in enumerate(values):
+        tag, kind = "th" if j < heads else "td", ' class="left"' if j in left else ""
+        out += f"<{tag}{kind}>{escaped(text)}</{tag}>"
+    return out
 
 
-def table(head: str, rows: Iterable[str]) -> str:
-    """A table of these cells, which scrolls if it is too wide."""
-    lines = [head, *rows] if head else rows
+def table(head: Collection[Any], rows: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
+    """A table, which scrolls if it is too wide; rows are values, the first of them heads, or cells."""
+    lines = [cells(head, left, len(head))] if head else []
+    lines += [row if isinstance(row, str) else cells(row, left, heads) for row in rows]
     return f'<div class="scroll"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
+
+
+def soft(text: str) -> str:
+    """A remark."""
+    return f'<p class="soft">{escaped(text)}</p>'
 
 
 def percent(part: float | None) -> str:
@@ -133,7 +141,7 @@ def header(content: dict[str, Any], drawn: bool) -> str:
     out += f"{escaped(size)}; {escaped(content['how'])}.</p></header>"
     each = content["learners"]
     out += opening(each[0]) if len(each) == 1 else side_by_side(each)
-    return out + "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
+    return out + "".join(map(soft, notes))
 
 
 def side_by_side(learners: list[dict[str, Any]]) -> str:
@@ -164,8 +172,7 @@ def opening(each: dict[str, Any]) -> str:
         last = f"Against the rest, more was lost than {what} would have lost, for: {who}; {advised[0]['advice']}."
     lead = " ".join(f"{first_capital(line)}." for line in each["words"])
     notes = [*each["notes"], *filter(None, [last])]
-    soft = "".join(f'<p class="soft">{escaped(note)}</p>' for note in notes)
-    return f'{first}<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}{soft}'
+    return f'{first}<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}{"".join(map(soft, notes))}'
 
 
 def band(each: dict[str, Any]) -> str:
@@ -254,7 +261,7 @@ def section(each: dict[str, Any], drawn: dict[str, Any], several: bool) -> str:
     ]
     head = f"<h2>{escaped(each['name'] if several else 'The run')}</h2>"
     first = opening(each) if several else ""
-    body = f'<p class="soft">{escaped(each["title"])}</p><div class="grid">{"".join(figures)}</div>'
+    body = f'{soft(each["title"])}<div class="grid">{"".join(figures)}</div>'
     return f"<section>{head}{first}{body}{in_full(each)}</section>"
 
 
@@ -306,10 +313,10 @@ def calibration_table(each: dict[str, Any]) -> str:
     if not each.get("chosen") or not each.get("calibration"):
         return ""
     rows = (
-        cells([label], "th", {0}) + cells(brief(abs(found[name])) for name in ("frequency", "score", *TERMS))
+        [label, *(brief(abs(found[name])) for name in ("frequency", "score", *TERMS))]
         for label, found in zip(each["chosen"], each["calibration"], strict=True)
     )
-    return table(cells(["label", "frequency", "Brier score", *TERMS], "th", {0}), rows)
+    return table(["label", "frequency", "Brier score", *TERMS], rows, {0}, 1)
 
 
 def confusion(each: dict[str, Any]) -> str:
@@ -321,8 +328,8 @@ def confusion(each: dict[str, Any]) -> str:
     for i, (label, counts) in enumerate(zip(found["labels"], found["counts"], strict=True)):
         each_label = "".join(f'<td class="{"hit" if i == j else "miss"}">{n:,}</td>' for j, n in enumerate(counts))
         right = f"{100 * counts[i] / sum(counts):.1f} %" if sum(counts) else "–"
-        rows.append(cells([label], "th", {0}) + each_label + cells([right]))
-    return table(cells(["true", *found["labels"], "right"], "th", {0}), rows)
+        rows.append(cells([label], {0}, 1) + each_label + cells([right]))
+    return table(["true", *found["labels"], "right"], rows, {0})
 
 
 def in_full(each: dict[str, Any]) -> str:
@@ -339,10 +346,8 @@ def in_full(each: dict[str, Any]) -> str:
     course = ""
     if len(each["certificates"]) == 1 and each["certificates"][0]["path"]:
         names = ("measured", "comparator", "bound")
-        rows = (
-            cells([f"{m['rounds']:,}", *(number(m[name]) for name in names)]) for m in each["certificates"][0]["path"]
-        )
-        course = table(cells(["rounds", *names], "th"), rows)
+        path = each["certificates"][0]["path"]
+        course = table(["rounds", *names], ([f"{m['rounds']:,}", *(number(m[name]) for name in names)] for m in path))
     needs = f'<ul class="needs">{needs}</ul>'
     above, below = (needs, "") if len(each["certificates"]) == 1 else ("", needs)
     return f"{above}<details><summary>The certificate in full</summary><pre>{text}</pre>{course}{below}</details>"
@@ -354,13 +359,11 @@ def in_full(each: dict[str, Any]) -> str:
 def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     """The comparison of all learners."""
     heads = [name for name in found["table"][0] if name != "name"]
-    rows = (cells([row["name"], *(figure_cell(h, row[h]) for h in heads)], left={0}) for row in found["table"])
-    compared = table(cells(["learner", *heads], "th", {0}), rows)
+    rows = ([row["name"], *(figure_cell(h, row[h]) for h in heads)] for row in found["table"])
+    compared = table(["learner", *heads], rows, {0})
     words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
     if words:
-        words = (
-            f'<p class="soft">As forecasters of each row before it, in the {escaped(found["loss"])} loss:</p>{words}'
-        )
+        words = soft(f"As forecasters of each row before it, in the {found['loss']} loss:") + words
     level = f"{100 * (1 - found['alpha']):g} %" if "alpha" in found else ""
     pairs = figure(
         drawn,
@@ -377,32 +380,23 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
 def rows_section(content: dict[str, Any]) -> str:
     """The columns and their types, and bad rows."""
     columns = content["columns"]
-    rows = [
-        cells([c["name"], c["role"] or c["type"], percent(c["missing"]), c["why"]], left={0, 1, 3})
-        for c in columns["shown"]
-    ]
+    rows = [[c["name"], c["role"] or c["type"], percent(c["missing"]), c["why"]] for c in columns["shown"]]
     more = columns["count"] - len(columns["shown"])
-    rest = f'<p class="soft">… and {more:,} more.</p>' if more > 0 else ""
-    known = table(cells(["column", "type", "missing", "why"], "th", {0, 1, 3}), rows) if rows else ""
+    rest = soft(f"… and {more:,} more.") if more > 0 else ""
+    known = table(["column", "type", "missing", "why"], rows, {0, 1, 3}) if rows else ""
     out = f"<section><h2>Columns</h2><details{' open' if len(columns['shown']) <= 12 else ''}>"
     out += f"<summary>{columns['count']:,} columns</summary>{known}{rest}</details>"
     bad = content["rejected"]
     out += f"<p>{f'{bad:,} rows were rejected.' if bad else 'No row was rejected.'}</p>"
     if content["rejects"]:
-        rows = [
-            cells([r["file"], f"{r['line']:,}", r["column"], r["reason"]], left={0, 2, 3}) for r in content["rejects"]
-        ]
-        first = "The first of them" if bad > len(content["rejects"]) else "They are"
-        out += f'<p class="soft">{first}:</p>'
-        out += table(cells(["file", "line", "column", "reason"], "th", {0, 2, 3}), rows)
+        rows = [[r["file"], f"{r['line']:,}", r["column"], r["reason"]] for r in content["rejects"]]
+        out += soft("The first of them:" if bad > len(rows) else "They are:")
+        out += table(["file", "line", "column", "reason"], rows, {0, 2, 3})
     return out + "</section>"
 
 
 def settings_section(content: dict[str, Any]) -> str:
     """Settings and versions."""
     pairs = [*content["settings"].items(), *((f"version of {k}", v) for k, v in content["versions"].items())]
-    shown_pairs = table("", (cells([name], "th", {0}) + cells([value], left={0}) for name, value in pairs))
-    return (
-        f"<section><h2>Settings and versions</h2>{shown_pairs}"
-        '<p class="soft">All numbers of this page are in it as JSON, in the element “report”.</p></section>'
-    )
+    numbers = soft("All numbers of this page are in it as JSON, in the element “report”.")
+    return f"<section><h2>Settings and versions</h2>{table([], pairs, {0, 1}, 1)}{numbers}</section>"
