@@ -241,13 +241,13 @@ def library() -> str:
     vega_lite = ".".join(altair().SCHEMA_VERSION.split(".")[:2])
     folder = cache_folder()
     path = None if folder is None else folder / f"vega-embed-{version('vl-convert-python')}-{vega_lite}.js"
-    code = None if path is None else kept(path)
+    code = None if path is None else stored_script(path)
     if code is None:
         import vl_convert
 
         code = within_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vega_lite))
         if path is not None:
-            keep(path, code)
+            store_script(path, code)
     return code
 
 
@@ -259,27 +259,27 @@ def cache_folder() -> Path | None:
     return None if path is None else Path(path)
 
 
-def kept(path: Path) -> str | None:
+def stored_script(path: Path) -> str | None:
     """The script in a file; None if there is no file, or its first line is not the checksum of the rest."""
     try:
         first, _, rest = path.read_bytes().partition(b"\n")
     except OSError:
         return None
-    return rest.decode() if first == checksum(rest) else None
+    return rest.decode() if first == script_checksum(rest) else None
 
 
-def keep(path: Path, code: str) -> None:
+def store_script(path: Path, code: str) -> None:
     """Write a script with its checksum atomically; do nothing if that is not possible."""
     from ..storage.container import write_text
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(str(path), [checksum(code.encode()).decode(), "\n", code])
+        write_text(str(path), [script_checksum(code.encode()).decode(), "\n", code])
     except (OSError, ModelError):
         pass
 
 
-def checksum(code: bytes) -> bytes:
+def script_checksum(code: bytes) -> bytes:
     """The first line of a script file: its checksum as a JavaScript comment."""
     return b"// %08x" % zlib.crc32(code)
 

@@ -77,7 +77,7 @@ def weight_of_each(given: Any, classes: list[Any]) -> np.ndarray | None:
     return np.array([float(given.get(label, 1.0)) for label in classes])
 
 
-def check_known(given: Any, classes: list[Any]) -> None:
+def refuse_unknown(given: Any, classes: list[Any]) -> None:
     """Refuse weights of unknown classes."""
     unknown = set(given) - set(classes) if isinstance(given, Mapping) else None
     if unknown:

@@ -15,7 +15,7 @@ from ..rows.labels import run_count, target_of_runs
 from ..storage.fields import is_count
 from ..storage.registry import want
 from ..validation import whole
-from .class_weights import Weigher, check_known, weight_of_each
+from .class_weights import Weigher, refuse_unknown, weight_of_each
 from .mixins.linear import MarginClassifierMixin
 from .mixins.rows import read_weights
 from .online import OnlineEstimator
@@ -55,7 +55,7 @@ class OnlineClassifier(MarginClassifierMixin, OnlineEstimator, ClassifierMixin, 
 
     def _declare(self, labels: Any, features: int) -> None:
         self._set_classes(labels)
-        check_known(self.class_weight, self.classes_.tolist())
+        refuse_unknown(self.class_weight, self.classes_.tolist())
         self._begin(features, run_count(len(self.classes_)))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:

@@ -191,7 +191,7 @@ class LearnerPart:
             if math.isfinite(means[name]):
                 first = max(float(rounds[0]), float(first_shown(course.rounds)))
                 lines[name] = [(first, means[name]), (float(course.rounds), means[name])]
-        curve = summed(self.certificates)
+        curve = sum_of_curves(self.certificates)
         if math.isfinite(means["guaranteed"]) and curve is not None:
             on = np.isfinite(curve.bound)
             lines["guaranteed"] = pairs_of(curve.rounds[on].astype(float), curve.bound[on])
@@ -203,7 +203,7 @@ class LearnerPart:
 
     def trace_regret(self) -> None:
         """Add the regret per round against the best fixed predictor along the run, and its bound."""
-        curve = summed(self.certificates)
+        curve = sum_of_curves(self.certificates)
         if curve is None or curve.rounds.size < 2:
             return
         lines = {"regret": curve.regret}
@@ -257,7 +257,7 @@ class LearnerPart:
         for j, label in enumerate(charted):
             scores = np.ascontiguousarray(rows.scores[:, label if many else 0])
             place, hit = f"/{j}" if many else "", (rows.y == label).astype(np.float64)
-            self.draw("threshold", threshold_rows(hit, scores, rows.c, points(150, 30, share)), place)
+            self.draw("threshold", threshold_rows(hit, scores, rows.c, point_count(150, 30, share)), place)
             if odds:
                 terms.append(self.calibrate(hit, scores, rows.c, place, share))
                 terms[-1]["frequency"] = float(rows.c @ hit) / float(rows.c.sum())
@@ -272,10 +272,10 @@ class LearnerPart:
         from ..forecast.calibration import reliability
 
         found = reliability(y, p, c)
-        line = thinned(*found.pools.knots(), points(400, 60, share))
+        line = thinned(*found.pools.knots(), point_count(400, 60, share))
         self.draw("calibration", [{"probability": a, "observed": v} for a, v in line], place)
         band = found.band(resamples=200)
-        keep = spaced(band.at.size, points(150, 40, share))
+        keep = spaced(band.at.size, point_count(150, 40, share))
         self.draw("band", records(probability=band.at[keep], low=band.low[keep], high=band.high[keep]), place)
         counts, edges = np.histogram(p, bins=20, range=(0.0, 1.0), weights=c)
         self.draw("histogram", records(**{"from": edges[:-1], "to": edges[1:], "rows": counts}), place)
@@ -308,7 +308,7 @@ def add_online(
     learner, labels = runs[0].learner, report.labels
     series = series_of(recording, k, certificates)
     unit = UNITS.get(series) or unit_of(f"{part_name(learner.loss)} loss")
-    means, notes = figures_of(recording, k, series, certificates, constant)
+    means, notes = mean_losses(recording, k, series, certificates, constant)
     if cells := describe_cells(runs, report.names):
         notes.append(f"Cells that move predictions most, and how far on average: {cells}.")
     weights = weights_of_runs(runs, recording.spread.deviations)
@@ -361,7 +361,7 @@ def means_of(loss: float, constant: float) -> dict[str, float]:
     return {"loss": loss, "constant": constant, "best": math.nan, "guaranteed": math.nan, "regret": math.nan}
 
 
-def figures_of(
+def mean_losses(
     recording: Recording, k: int, series: str, certificates: Sequence[Certificate], constant: tuple[str, float]
 ) -> tuple[dict[str, float], list[str]]:
     """The mean losses of the run, the best constant, the best fixed predictor and the bound, with remarks."""
@@ -391,7 +391,7 @@ def pairs_of(x: np.ndarray, y: np.ndarray) -> list[tuple[float, float]]:
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-def summed(certificates: Sequence[Certificate]) -> RegretCurve | None:
+def sum_of_curves(certificates: Sequence[Certificate]) -> RegretCurve | None:
     """The sum of the curves of all runs at the rounds that they have in common; None if a run has no curve."""
     curves = [c.curve for c in certificates]
     known = [curve for curve in curves if curve is not None]
@@ -451,7 +451,7 @@ def confusion_of(counts: np.ndarray, labels: list[str]) -> dict[str, Any]:
     return {"labels": [*(labels[j] for j in common), f"({len(rest)} others)"], "counts": table}
 
 
-def points(most: int, least: int, share: int) -> int:
+def point_count(most: int, least: int, share: int) -> int:
     """The number of points of a curve, given the number of curves of its kind on the page."""
     return max(least, min(most, 6 * most // share))
 

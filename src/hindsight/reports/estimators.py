@@ -115,20 +115,20 @@ def report_estimator(model: Any, path: str, X: Any, y: Any, sample_weight: Any =
         len(y),
         model.n_features_in_,
         [f"x{j}" for j in range(model.n_features_in_)] if known is None else [str(name) for name in known],
-        parameters_of(model),
+        shown_parameters(model),
         labels=None if classes is None else [str(label) for label in classes],
     )
-    add = add_played if hasattr(model, "_replayed") else add_fitted
+    add = add_replayed if hasattr(model, "_replayed") else add_fitted
     add(page, model, X, y, sample_weight, each)
     write_page(path, page.content())
 
 
-def parameters_of(model: Any) -> dict[str, str]:
+def shown_parameters(model: Any) -> dict[str, str]:
     """The parameters of an estimator as text."""
     return {name: str(value) for name, value in model.get_params().items() if value is not None}
 
 
-def add_played(page: Report, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate]) -> None:
+def add_replayed(page: Report, model: Any, X: Any, y: Any, weight: Any, certificates: Sequence[Certificate]) -> None:
     """Add an online estimator, whose run is replayed from its start."""
     runs, told, c, passes, blocks = model._replayed(X, y, weight)
     recording, wrong = Recording([runs], page.labels), 0
@@ -136,7 +136,7 @@ def add_played(page: Report, model: Any, X: Any, y: Any, weight: Any, certificat
         recording.add_rows(z, told[part], c[part])
         on = c[part] > 0.0
         wrong += 0 if page.labels is None else count_mistakes(z[on], told[part][on])
-    page.warnings, page.notes = order_warnings(told[c > 0.0], page.labels), course_notes(passes, recording)
+    page.warnings, page.notes = warnings_of_order(told[c > 0.0], page.labels), course_notes(passes, recording)
     page.rows *= passes
     name = short_names(recording.learners)[0].removeprefix("[1] ")
     recording.spread.add(model._matrix(X, reset=False))
@@ -159,7 +159,7 @@ def run_scores(recording: Recording, y: np.ndarray, c: np.ndarray) -> Scores:
     return Scores(right=1.0 - wrong, right_of_constant=of_constant, label=recording.labels[top])
 
 
-def order_warnings(y: np.ndarray, labels: list[str] | None) -> list[str]:
+def warnings_of_order(y: np.ndarray, labels: list[str] | None) -> list[str]:
     """Warnings about the order of targets, or of label indices."""
     sums = np.zeros(FIELDS)
     if labels is None:
@@ -175,7 +175,7 @@ def write_fitted(path: str, plan: Plan, model: Any, read: AllRows, certificate: 
     """Write the report of a model that was fitted to all rows of a plan."""
     page = Report(
         plain_name(plan.where), read.X.shape[0], read.X.shape[1], list(read.names),
-        {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | parameters_of(model),
+        {k: v for k, v in settings_of(plan).items() if k not in ONLINE} | shown_parameters(model),
         labels=[str(label) for label in model.classes_] if hasattr(model, "classes_") else None,
         target=target_column(vars(plan)),
     )  # fmt: skip
@@ -191,7 +191,7 @@ def add_fitted(page: Report, model: Any, X: Any, y: Any, weight: Any, certificat
     part, y, labels = LearnerPart(page, 0, certificates), np.asarray(column_or_1d(y)), page.labels
     c = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     figures = evaluate(model, X, y, weight=c, light=True).scores
-    words, means = words_of(model, figures, y, c, certificates)
+    words, means = described(model, figures, y, c, certificates)
     notes, page.how = words["notes"], how_it_read(model)
     if labels is None:
         scores, odds, told, counts = np.asarray(model.predict(X))[:, None], False, y.astype(np.float64), None
@@ -203,7 +203,7 @@ def add_fitted(page: Report, model: Any, X: Any, y: Any, weight: Any, certificat
         np.add.at(counts, (told[c > 0.0], said[c > 0.0]), 1)
         if len(certificates) > 1:
             notes.append(f"Each of the {len(labels)} labels has its own run; these figures are sums over all.")
-    part.judge(weights_of(model, X), means, figures, **words)
+    part.judge(linear_weights(model, X), means, figures, **words)
     sample = Sample(scores.shape[1] + 2)
     sample.add(1, np.column_stack([scores, told, c])[c > 0.0])
     drawn = sample.drawn()
@@ -221,7 +221,7 @@ def add_fitted(page: Report, model: Any, X: Any, y: Any, weight: Any, certificat
         part.draw("link", [{"margin": z, "mean": m} for z, m in thinned(link.z, link.mean, LINES)], place)
 
 
-def words_of(
+def described(
     model: Any, figures: Scores, y: np.ndarray, c: np.ndarray, certificates: Sequence[Certificate]
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """How a model was trained, in words, and its scores: its own, its certificate's, or those of an evaluation."""
@@ -236,7 +236,7 @@ def words_of(
         words["notes"] += [note for note, is_so in said.items() if is_so]
         words["unit"] = SQUARES
         mse = unit * sum(float(h.loss[h.best]) for h in model.histories_)
-        return words, means_of(mse, spread_of(model, y, c))
+        return words, means_of(mse, square_loss_of_constant(model, y, c))
     if hasattr(model, "runs_"):
         learner, rounds = model.runs_[0].learner, model.rounds_
         words |= {"name": f"{kind} after {rounds:,} rounds", "title": describe_learner(learner)}
@@ -269,7 +269,7 @@ def y_unit(model: Any) -> float:
     return float(getattr(model, "y_scale_", 1.0)) ** 2
 
 
-def spread_of(model: Any, y: np.ndarray, c: np.ndarray) -> float:
+def square_loss_of_constant(model: Any, y: np.ndarray, c: np.ndarray) -> float:
     """The square loss of the best constant per unit of weight, summed over the runs."""
     classes = getattr(model, "classes_", None)
     if classes is None:
@@ -296,7 +296,7 @@ def predictions_by_run(model: Any, X: Any) -> tuple[np.ndarray, bool]:
     return np.column_stack([each_mean(model.runs_[0].learner.loss, column) for column in z.T]) if odds else z, odds
 
 
-def weights_of(model: Any, X: Any) -> Weights:
+def linear_weights(model: Any, X: Any) -> Weights:
     """The weights of a model, with the spread of the columns of its rows; empty if it is not linear."""
     if not hasattr(model, "coef_"):
         return Weights(np.zeros((1, 0)), [])

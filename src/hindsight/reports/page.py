@@ -92,7 +92,7 @@ def escaped(text: Any) -> str:
     return html.escape(spelt)
 
 
-def number(value: float | None) -> str:
+def number_cell(value: float | None) -> str:
     """A number for a table; a dash if it is missing."""
     return "–" if value is None else _n(value)
 
@@ -102,7 +102,7 @@ def figure_cell(name: str, value: float | None) -> str:
     return "–" if value is None else shown_figure(name, value)
 
 
-def cells(values: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
+def table_cells(values: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
     """Table cells with this text, left-aligned in some of the columns; the first ones are heads."""
     out = ""
     for j, text in enumerate(values):
@@ -111,10 +111,10 @@ def cells(values: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> 
     return out
 
 
-def table(head: Collection[Any], rows: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
+def html_table(head: Collection[Any], rows: Iterable[Any], left: Collection[int] = (), heads: int = 0) -> str:
     """A table, which scrolls if it is too wide; rows are values, the first of them heads, or cells."""
-    lines = [cells(head, left, len(head))] if head else []
-    lines += [row if isinstance(row, str) else cells(row, left, heads) for row in rows]
+    lines = [table_cells(head, left, len(head))] if head else []
+    lines += [row if isinstance(row, str) else table_cells(row, left, heads) for row in rows]
     return f'<div class="scroll"><table>{"".join(f"<tr>{line}</tr>" for line in lines)}</table></div>'
 
 
@@ -123,7 +123,7 @@ def soft(text: str) -> str:
     return f'<p class="soft">{escaped(text)}</p>'
 
 
-def percent(part: float | None) -> str:
+def percent_cell(part: float | None) -> str:
     """A fraction as a percentage; empty if it is 0 or missing."""
     return f"{100 * part:.3g} %" if part else ""
 
@@ -140,11 +140,11 @@ def header(content: dict[str, Any], drawn: bool) -> str:
     out = f'<header><p class="brand">Hindsight report</p><h1>{escaped(what)}</h1><p class="soft">'
     out += f"{escaped(size)}; {escaped(content['how'])}.</p></header>"
     each = content["learners"]
-    out += opening(each[0]) if len(each) == 1 else side_by_side(each)
+    out += opening(each[0]) if len(each) == 1 else openings(each)
     return out + "".join(map(soft, notes))
 
 
-def side_by_side(learners: list[dict[str, Any]]) -> str:
+def openings(learners: list[dict[str, Any]]) -> str:
     """The opening for several learners: the results of each in words, and its verdict."""
     out = ""
     for each in learners:
@@ -172,10 +172,12 @@ def opening(each: dict[str, Any]) -> str:
         last = f"Against the rest, more was lost than {what} would have lost, for: {who}; {advised[0]['advice']}."
     lead = " ".join(f"{first_capital(line)}." for line in each["words"])
     notes = [*each["notes"], *filter(None, [last])]
-    return f'{first}<p class="lead">{escaped(lead)}</p>{tiles(each)}{band(each)}{"".join(map(soft, notes))}'
+    return (
+        f'{first}<p class="lead">{escaped(lead)}</p>{figure_tiles(each)}{verdict_band(each)}{"".join(map(soft, notes))}'
+    )
 
 
-def band(each: dict[str, Any]) -> str:
+def verdict_band(each: dict[str, Any]) -> str:
     """The verdict, and how useful the guarantee is."""
     verdict = each["verdict"] or "NONE"
     if each["verdict"] is None:
@@ -196,7 +198,7 @@ def band(each: dict[str, Any]) -> str:
     )
 
 
-def tiles(each: dict[str, Any]) -> str:
+def figure_tiles(each: dict[str, Any]) -> str:
     """The main numbers, each with its name."""
     cells = [
         f'<div class="tile{" first" if k == 0 else ""}"><span>{escaped(name)}</span><b>{escaped(text)}</b></div>'
@@ -316,7 +318,7 @@ def calibration_table(each: dict[str, Any]) -> str:
         [label, *(brief(abs(found[name])) for name in ("frequency", "score", *TERMS))]
         for label, found in zip(each["chosen"], each["calibration"], strict=True)
     )
-    return table(["label", "frequency", "Brier score", *TERMS], rows, {0}, 1)
+    return html_table(["label", "frequency", "Brier score", *TERMS], rows, {0}, 1)
 
 
 def confusion(each: dict[str, Any]) -> str:
@@ -328,8 +330,8 @@ def confusion(each: dict[str, Any]) -> str:
     for i, (label, counts) in enumerate(zip(found["labels"], found["counts"], strict=True)):
         each_label = "".join(f'<td class="{"hit" if i == j else "miss"}">{n:,}</td>' for j, n in enumerate(counts))
         right = f"{100 * counts[i] / sum(counts):.1f} %" if sum(counts) else "–"
-        rows.append(cells([label], {0}, 1) + each_label + cells([right]))
-    return table(["true", *found["labels"], "right"], rows, {0})
+        rows.append(table_cells([label], {0}, 1) + each_label + table_cells([right]))
+    return html_table(["true", *found["labels"], "right"], rows, {0})
 
 
 def in_full(each: dict[str, Any]) -> str:
@@ -347,7 +349,9 @@ def in_full(each: dict[str, Any]) -> str:
     if len(each["certificates"]) == 1 and each["certificates"][0]["path"]:
         names = ("measured", "comparator", "bound")
         path = each["certificates"][0]["path"]
-        course = table(["rounds", *names], ([f"{m['rounds']:,}", *(number(m[name]) for name in names)] for m in path))
+        course = html_table(
+            ["rounds", *names], ([f"{m['rounds']:,}", *(number_cell(m[name]) for name in names)] for m in path)
+        )
     needs = f'<ul class="needs">{needs}</ul>'
     above, below = (needs, "") if len(each["certificates"]) == 1 else ("", needs)
     return f"{above}<details><summary>The certificate in full</summary><pre>{text}</pre>{course}{below}</details>"
@@ -360,7 +364,7 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
     """The comparison of all learners."""
     heads = [name for name in found["table"][0] if name != "name"]
     rows = ([row["name"], *(figure_cell(h, row[h]) for h in heads)] for row in found["table"])
-    compared = table(["learner", *heads], rows, {0})
+    compared = html_table(["learner", *heads], rows, {0})
     words = "".join(f"<p>{escaped(line)}</p>" for line in found.get("words", [])[:12])
     if words:
         words = soft(f"As forecasters of each row before it, in the {found['loss']} loss:") + words
@@ -380,10 +384,10 @@ def comparison_section(found: dict[str, Any], drawn: dict[str, Any]) -> str:
 def rows_section(content: dict[str, Any]) -> str:
     """The columns and their types, and bad rows."""
     columns = content["columns"]
-    rows = [[c["name"], c["role"] or c["type"], percent(c["missing"]), c["why"]] for c in columns["shown"]]
+    rows = [[c["name"], c["role"] or c["type"], percent_cell(c["missing"]), c["why"]] for c in columns["shown"]]
     more = columns["count"] - len(columns["shown"])
     rest = soft(f"… and {more:,} more.") if more > 0 else ""
-    known = table(["column", "type", "missing", "why"], rows, {0, 1, 3}) if rows else ""
+    known = html_table(["column", "type", "missing", "why"], rows, {0, 1, 3}) if rows else ""
     out = f"<section><h2>Columns</h2><details{' open' if len(columns['shown']) <= 12 else ''}>"
     out += f"<summary>{columns['count']:,} columns</summary>{known}{rest}</details>"
     bad = content["rejected"]
@@ -391,7 +395,7 @@ def rows_section(content: dict[str, Any]) -> str:
     if content["rejects"]:
         rows = [[r["file"], f"{r['line']:,}", r["column"], r["reason"]] for r in content["rejects"]]
         out += soft("The first of them:" if bad > len(rows) else "They are:")
-        out += table(["file", "line", "column", "reason"], rows, {0, 2, 3})
+        out += html_table(["file", "line", "column", "reason"], rows, {0, 2, 3})
     return out + "</section>"
 
 
@@ -399,4 +403,4 @@ def settings_section(content: dict[str, Any]) -> str:
     """Settings and versions."""
     pairs = [*content["settings"].items(), *((f"version of {k}", v) for k, v in content["versions"].items())]
     numbers = soft("All numbers of this page are in it as JSON, in the element “report”.")
-    return f"<section><h2>Settings and versions</h2>{table([], pairs, {0, 1}, 1)}{numbers}</section>"
+    return f"<section><h2>Settings and versions</h2>{html_table([], pairs, {0, 1}, 1)}{numbers}</section>"

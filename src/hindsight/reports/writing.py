@@ -73,7 +73,7 @@ def write_report(
         rejects=[{"line": r.line, "column": r.column, "reason": r.reason, "file": r.file} for r in recording.rejects],
         warnings=[w for w in (state.order_warning(),) if w],
         notes=[*course_notes(plan.passes, recording), *notes],
-        columns=columns_of(state),
+        columns=described_columns(state),
     )
     if len(names) == 1:
         names = [names[0].removeprefix("[1] ")]
@@ -118,7 +118,7 @@ def settings_of(plan: Plan) -> dict[str, str]:
     return {k: v if isinstance(v, str) else f"{v:g}" if isinstance(v, float) else str(v) for k, v in shown.items()}
 
 
-def columns_of(state: TrainingState) -> list[dict[str, Any]]:
+def described_columns(state: TrainingState) -> list[dict[str, Any]]:
     """The columns and their types; empty if all are numeric."""
     source: Any = state.source
     rows: list[dict[str, Any]] = []

@@ -203,14 +203,14 @@ def estimator_card(model: Any) -> str:
         return ""
     certificate: Any = getattr(model, "certificate_", None)
     if not hasattr(certificate, "verdict"):
-        return card(type(model).__name__, [], PLAIN, rest=facts_of(model))
+        return card(type(model).__name__, [], PLAIN, rest=fact_lines(model))
     verdict = certificate.verdict.value
     above, title = [], f"{verdict} for all classes"
     if isinstance(certificate, Certificate):
         above = certificate.opening()
         worth = f", {certificate.worth}" if certificate.worth else ""
         title = f"{verdict}{worth}: {certificate.theorem.name}"
-    return card(title, above, TONES[certificate.verdict], rest=facts_of(model))
+    return card(title, above, TONES[certificate.verdict], rest=fact_lines(model))
 
 
 def before_each(runs: list[Any], classes: Any) -> str:
@@ -227,7 +227,7 @@ def before_each(runs: list[Any], classes: Any) -> str:
     return f": {said}, each predicted before it was learnt"
 
 
-def facts_of(model: Any) -> list[str]:
+def fact_lines(model: Any) -> list[str]:
     """A short description of the training data."""
     out = []
     if hasattr(model, "n_features_in_"):

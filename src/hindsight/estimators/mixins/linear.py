@@ -197,7 +197,7 @@ class MarginClassifierMixin(LabelsMixin, LinearEstimator):
         return np.asarray(self.classes_[chosen_codes(z) if len(self.classes_) > 1 else np.zeros(len(z), int)])
 
 
-def has_probabilities(estimator: Any) -> bool:
+def loss_gives_probabilities(estimator: Any) -> bool:
     """Whether the loss of a classifier gives probabilities; raises an error if not."""
     if estimator.loss != "logistic":
         raise AttributeError(f"probabilities need loss='logistic', not {estimator.loss!r}")
@@ -207,7 +207,7 @@ def has_probabilities(estimator: Any) -> bool:
 class LogisticProbabilityMixin(MarginClassifierMixin):
     """Probabilities of the classes, for the logistic loss."""
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(loss_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes through the logistic link.
 

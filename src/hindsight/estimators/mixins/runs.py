@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...rows.data import Data
 from ...storage.registry import want
-from .linear import LinearEstimator, LogisticProbabilityMixin, has_probabilities
+from .linear import LinearEstimator, LogisticProbabilityMixin, loss_gives_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -163,7 +163,7 @@ class SetsMixin(LogisticProbabilityMixin, CoverageMixin):
         half = self._tracker.half
         return self._sets(np.array([self._alone(self._margins_one, x)]), half)[0]
 
-    @available_if(has_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(loss_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Return the probability of each class for one row.
 
