@@ -192,8 +192,10 @@ class OnlineClassifier(MarginClassifierMixin, OnlineEstimator, ClassifierMixin, 
             self._learn_one(x, targets, weight)
             return
         self._check_one(targets, weight)
-        with self._weighed(np.array([y]), np.array([weight], np.float64)) as own:
-            self._learn_one(x, targets, float(own[0]))
+        weigher = self._weigher(fresh=False)
+        own = weigher.weigh(np.array([self._place()[y]]), np.array([weight], np.float64))
+        self._learn_one(x, targets, float(own[0]))
+        self.class_counts_ = weigher.counts
 
     def _targets_of(self, y: Any) -> list[float]:
         """For each run, the target of one label."""
