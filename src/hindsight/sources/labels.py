@@ -43,6 +43,17 @@ def read_target(text: str, labels: bool | None) -> tuple[float, str | None]:
     return value, None if exact else text
 
 
+def is_inexact(text: str) -> bool:
+    """Whether the text is a whole number that float64 cannot represent."""
+    return reads_as_number(text) and read_target(text, None)[1] is not None
+
+
+def canonical(text: str) -> str:
+    """A label; a number in its shortest form."""
+    value = label_number(text)
+    return text if value != value else number_text(value)
+
+
 def label_text(y: np.ndarray) -> np.ndarray:
     """Targets as text; numbers in their shortest form, whole numbers without a decimal point.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from ...errors import SourceError
 from ...rows.labels import MAX_WHOLE
 from ..arrow_types import is_number, is_plain_number
+from ..base import SHOWN_RAW
 from ..parsers.csv import CATEGORY, FEATURE, IGNORE, TARGET, TEXT, WEIGHT
 from ..text import text_at
 
@@ -101,6 +102,19 @@ def text_cells(
             texts = exchange_quotes(texts) if swapped else texts
         out[names[c]] = Cells(numbers, mine[:, 0], texts, ids)
     return out
+
+
+def refuse_bytes(buf: np.ndarray, rows: np.ndarray, where: str) -> NoReturn:
+    """Raise an error that names the first row that is not UTF-8."""
+    for begin, end, line in rows.tolist():
+        try:
+            buf[begin:end].tobytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
+            shown = text_at(buf, begin, end)[:SHOWN_RAW]
+            raise SourceError(f"{where}, line {line}: {reason} (row: {shown!r})") from None
+    raise AssertionError("text that Arrow refuses and Python does not")
 
 
 def exchange_quotes(texts: Any) -> Any:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import SourceError
-from ...rows.labels import MAX_WHOLE, label_number, number_text
-from ..base import SHOWN_RAW, EncodedRows, check_known, select_rows
+from ...rows.labels import MAX_WHOLE
+from ..base import EncodedRows, check_known, select_rows
 from ..columns import fill_columns, new_names
-from ..labels import label_fault, label_text, read_target, reads_as_number
+from ..labels import canonical, is_inexact, label_fault, label_text
 from ..names import NameDictionary
 from ..parsers.csv import FEATURE, IGNORE, TARGET, WEIGHT
 from ..parsers.records import SHORT, WIDTH
-from ..text import text_at
-from .cells import Cells, text_cells, typed_cells
+from .cells import Cells, refuse_bytes, text_cells, typed_cells
 from .decisions import LEFT_OUT, ColumnDecision
 from .encoders import (
     ENCODERS,
@@ -398,27 +397,3 @@ class TableLayout:
         if (space, name) not in self.known:
             self.known[space, name] = self.dictionary.add(name, space)
         return self.known[space, name]
-
-
-def is_inexact(text: str) -> bool:
-    """Whether the text is a whole number that float64 cannot represent."""
-    return reads_as_number(text) and read_target(text, None)[1] is not None
-
-
-def canonical(text: str) -> str:
-    """A label; a number in its shortest form."""
-    value = label_number(text)
-    return text if value != value else number_text(value)
-
-
-def refuse_bytes(buf: np.ndarray, rows: np.ndarray, where: str) -> NoReturn:
-    """Raise an error that names the first row that is not UTF-8."""
-    for begin, end, line in rows.tolist():
-        try:
-            buf[begin:end].tobytes().decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            reason = f"byte 0x{byte:02x} is not UTF-8: say what the file is with --encoding, as cp1252"
-            shown = text_at(buf, begin, end)[:SHOWN_RAW]
-            raise SourceError(f"{where}, line {line}: {reason} (row: {shown!r})") from None
-    raise AssertionError("text that Arrow refuses and Python does not")
