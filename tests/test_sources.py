@@ -220,6 +220,12 @@ def test_categories_become_indicators_in_order_of_first_sight(tmp_path, chunk):
         ]
 
 
+@pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
+def test_names_in_a_skipped_row_do_not_depend_on_chunks(tmp_path, chunk):
+    path = write(tmp_path / "t.csv", "c,n,y\nu,1,1\nv,,2\n")
+    assert read(path, categorical=["c"], missing="skip", chunk=chunk)[3] == ["n", "c=u", "c=v"]
+
+
 def test_a_column_without_a_name_may_have_categories(tmp_path):
     X, _, _, names, _ = read(write(tmp_path / "t.csv", ",x,y\nu,1,2\nv,3,4\n"), categorical=[""])
     assert names == ["x", "=u", "=v"] and X.tolist() == [[1, 1, 0], [3, 0, 1]]
@@ -240,6 +246,8 @@ def test_labels(tmp_path):
     assert read(path, chunk=4, labels=True)[1].tolist() == ["1", "1", "1", "no"]
     with pytest.raises(SourceError, match=r"t.csv, line 5, column 'y': 'no' is not a number \(row: '4,no'\)$"):
         read(path, labels=False)
+    path = write(tmp_path / "t.csv", "x,y\n1,nan\n2,NA\n")  # a label is any text but "nan", which is no number
+    assert read(path, labels=True, missing="skip")[1].tolist() == ["NA"]
     path = write(tmp_path / "t.svm", "+1 1:1\n-1 1:1\n")
     assert read(path)[1].tolist() == [1.0, -1.0] and read(path, labels=True)[1].tolist() == ["1", "-1"]
     assert read(path, None)[1] is None

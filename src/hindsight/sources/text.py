@@ -116,6 +116,7 @@ class TextSource(Source):
                 known = at["width"]
                 parsed = self._parse(buf, begin, end, final, reader.line, at)
                 if parsed.stop == begin:
+                    at["width"] = known
                     break
                 if hasher is not None:
                     at["digest"] = hasher.add(buf[begin : parsed.stop])
