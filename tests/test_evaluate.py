@@ -536,6 +536,7 @@ def test_bad_input_is_one_line(tmp_path):
         ((path, good, "--chart", tmp_path / "c.svg", "--light"), "--chart and --light"),
         ((path, good, "--chart", tmp_path / "c.pdf"), "a chart must end in"),
         ((path, good, "--chart", path), "would be overwritten"),
+        ((path, good, "--chart", tmp_path / "no" / "c.svg"), "cannot be written: No such file or directory"),
         ((good, path), "not a complete model file"),
     ):
         code, out, err = run("evaluate", *args)
