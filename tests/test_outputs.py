@@ -322,6 +322,19 @@ def test_a_restart_killed_while_it_overwrites_the_predictions(tmp_path, monkeypa
     assert (tmp_path / "p").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
+def test_a_column_of_parquet_without_a_value_in_some_row_groups_keeps_its_type(tmp_path, monkeypatch):
+    from hindsight.training import outputs
+
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(outputs, "GROUP", 2)
+    path, parts = str(tmp_path / "p.parquet"), ([1.5, 2.5], [None, None], [None], [3.5], [None])
+    file = outputs.ParquetFile(path, ["target"])
+    for part in parts:
+        file.add([part])
+    file.close()
+    assert pq.read_table(path).column("target").to_pylist() == [value for part in parts for value in part]
+
+
 def test_new_predictions_cannot_join_a_resumed_run(tmp_path, table):
     plan = Plan(str(table), "y", choose_learners(["widrow-hoff"]), {"chunk": 2048}, digest=True)
     _, session = run(plan, 100, checkpoint=tmp_path / "kept")

@@ -325,10 +325,11 @@ class ParquetFile:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        group = pa.concat_tables(self.held, promote_options="default")
         with one_line(self.path):
             if self.writer is None:
-                self.writer = pq.ParquetWriter(self.path if self.into is None else self.into, self.held[0].schema)
-            self.writer.write_table(pa.concat_tables(self.held))
+                self.writer = pq.ParquetWriter(self.path if self.into is None else self.into, group.schema)
+            self.writer.write_table(group.cast(self.writer.schema))  # a column may have no value in some rows
         self.held = []
 
     def flush(self) -> dict[str, Any]:
