@@ -148,13 +148,14 @@ def typed_cells(
     if is_plain_number(kind) if strict else is_number(kind):
         numbers = column if kind == pa.float64() else column.cast(pa.float64(), safe=False)
         values = as_floats(numbers) if column.null_count else np.from_dlpack(numbers)
+        large = exact and pa.types.is_integer(kind)
+        if not large and np.isfinite(values).all():
+            return Cells(values, np.zeros(0, np.int64), pa.array([], pa.string()))
         gone = np.isnan(values)
         apart = gone | np.isinf(values) if finite else gone
-        if exact and pa.types.is_integer(kind):
+        if large:
             apart = apart | (np.abs(values) >= MAX_WHOLE)
         rows = np.flatnonzero(apart)
-        if not len(rows):
-            return Cells(values, rows, pa.array([], pa.string()))
         texts = pc.fill_null(column.take(rows).cast(pa.string()), "")
         return Cells(np.where(apart, 0.0, values), rows, pc.if_else(pa.array(gone[rows]), "", texts))
     try:

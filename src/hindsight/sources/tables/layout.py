@@ -370,8 +370,12 @@ class TableLayout:
         found = [(each.rows, each.codes, names) for each, names in zip(named, keys, strict=True) if names]
         for space, text in new_names(found, self.known):
             self._add(space, text)
-        rows, columns = np.nonzero(X) if self.decided else np.divmod(np.arange(X.size), max(1, X.shape[1]))
-        parts = [(rows, columns, X[rows, columns])]
+        if self.decided:
+            rows, columns = np.nonzero(X)
+            parts = [(rows, columns, X[rows, columns])]
+        else:
+            where = np.indices(X.shape).reshape(2, -1)
+            parts = [(where[0], where[1], X.ravel())]
         for each, names in zip(named, keys, strict=True):
             ids = each.codes
             if names:
