@@ -12,7 +12,7 @@ from hindsight.kernels import Hinge, Logistic, Poisson, Square, side_by_side
 from hindsight.online.margins import each_loss
 from hindsight.rows import pieces
 from hindsight.rows.data import Data
-from hindsight.rows.pieces import Pieces, in_pieces
+from hindsight.rows.pieces import RowPieces, in_pieces
 
 ROWS, COLUMNS = 700, 4
 
@@ -41,7 +41,7 @@ def cut(monkeypatch):
 def test_sums_are_those_of_all_rows(cut, kind):
     data = drawn(**kind)
     rows, a = in_pieces(data, data.c + 0.5)
-    assert isinstance(rows, Pieces)
+    assert isinstance(rows, RowPieces)
     assert len(rows.pieces) >= ROWS // 32
     u, r = np.arange(1.0, COLUMNS + 2.0), rows.y - rows.margins(np.ones(COLUMNS + 1))
     plain = data.y - data.margins(np.ones(COLUMNS + 1))

@@ -45,7 +45,7 @@ class Piece(Data):
         return self._sum_moments(a, r)
 
 
-class Pieces(SpreadRows):
+class RowPieces(SpreadRows):
     """The rows of `Data` in memory, in pieces that stay in cache while they are scaled or converted.
 
     Parameters
@@ -96,25 +96,25 @@ class Pieces(SpreadRows):
     def moments(self, a: PerRow, r: PerRow) -> tuple[Floats, Floats]:
         """Return Sigma_t a_t x_t x_t^T and Sigma_t r_t x_t; the last result is kept."""
         known = self._known
-        if known is None or not (same(known[0], a.expression) and same(known[1], r.expression)):
+        if known is None or not (same_expression(known[0], a.expression) and same_expression(known[1], r.expression)):
             known = self._known = a.expression, r.expression, *super().moments(a, r)
         return known[2].copy(), known[3].copy()
 
 
-def same(a: Any, b: Any) -> bool:
+def same_expression(a: Any, b: Any) -> bool:
     """Whether two expressions, or two of their arguments, are certainly the same."""
     if isinstance(a, Expression) and isinstance(b, Expression):
-        return a.function == b.function and len(a.args) == len(b.args) and all(map(same, a.args, b.args))
+        return a.function == b.function and len(a.args) == len(b.args) and all(map(same_expression, a.args, b.args))
     return a is b or (isinstance(a, float) and isinstance(b, float) and a == b)
 
 
-_cut: WeakKeyDictionary[Data, Pieces] = WeakKeyDictionary()
+_cut: WeakKeyDictionary[Data, RowPieces] = WeakKeyDictionary()
 
 
 def in_pieces(data: Data, factors: Floats) -> tuple[Any, Any]:
-    """Return many narrow rows in memory as `Pieces`, with factors as a vector of these; other rows as they are."""
+    """Return many narrow rows in memory as `RowPieces`, with factors as a vector of these; other rows as they are."""
     if data.rounds * data.width <= FEW or data.width >= WIDE or not data.stays:
         return data, factors
     if data not in _cut:
-        _cut[data] = Pieces(data)
+        _cut[data] = RowPieces(data)
     return _cut[data], _cut[data].vector(factors)

@@ -21,7 +21,7 @@ from ..rows.labels import label_number, number_text
 from ..sources.base import ReadOptions
 from ..training.evaluation import probabilities
 from ..training.model import Model
-from ..training.plan import Plan, leaves_loss
+from ..training.plan import Plan, leaves_loss, with_loss
 from ..training.prepare import check_labels, check_preparation, in_order, labels_in
 from ..training.session import play_chunk
 from ..training.state import TrainingState, plan_after, state_after
@@ -157,7 +157,7 @@ class LiveModel:
         assert plan.target is not None
         targets = [{plan.target: row.get(plan.target)} for row in part.mappings()]
         (found,) = MappingRows(ReadOptions(target=plan.target), self.limits).encode([replace(part, parsed=targets)])
-        plan = with_loss(plan, found.y)
+        plan = with_loss_for(plan, found.y)
         labels = None
         if plan.classify():
             met = set(plan.labels) if plan.labels is not None else labels_in(found.y)
@@ -505,14 +505,11 @@ def rows_of_state(plan: Plan, state: dict[str, Any] | None, limits: Limits, labe
     return TableRows(plan, state, limits, labels)
 
 
-def with_loss(plan: Plan, y: np.ndarray) -> Plan:
+def with_loss_for(plan: Plan, y: np.ndarray) -> Plan:
     """The plan, with losses that are "auto" chosen by the first targets."""
-    unsaid = [k for k, (name, options) in enumerate(plan.learners) if leaves_loss(name, options)]
-    if not unsaid:
+    if not any(leaves_loss(name, options) for name, options in plan.learners):
         return plan
-    loss = "logistic" if plan.labels is not None or labels_or_numbers(y) else "square"
-    chosen = tuple((n, o | {"loss": loss}) if k in unsaid else (n, o) for k, (n, o) in enumerate(plan.learners))
-    return replace(plan, learners=chosen)
+    return with_loss(plan, "logistic" if plan.labels is not None or labels_or_numbers(y) else "square")
 
 
 def labels_or_numbers(y: np.ndarray) -> bool:

@@ -173,7 +173,7 @@ def given(u: Floats) -> LossComparator:
     return LossComparator(u, np.nan, np.nan, np.inf, given=True)
 
 
-class Penalised(NamedTuple):
+class PenalisedPoint(NamedTuple):
     """A minimiser of F with a metric, its gap, the last step of Newton's method and, for a square loss, the Hessian."""
 
     point: Point
@@ -184,7 +184,7 @@ class Penalised(NamedTuple):
 
 def penalised(
     data: Any, factors: Any, loss: Any, metric: Floats, start: Floats, tol: float, first: Floats | None = None
-) -> Penalised:
+) -> PenalisedPoint:
     """The u that minimises F with a metric, by Newton's method from `first`, or from the solution for a square loss.
 
     Parameters
@@ -214,7 +214,7 @@ def penalised(
         gap += 4.0 * EPS * abs(point.value)
         if gap <= enough * abs(point.value):
             break
-    return Penalised(point, gap, step, gram)
+    return PenalisedPoint(point, gap, step, gram)
 
 
 def _moments(data: Data, factors: Floats) -> tuple[Floats, Floats, float]:
