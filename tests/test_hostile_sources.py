@@ -20,6 +20,7 @@ from scipy import sparse
 
 from conftest import many, nightly
 from hindsight.rows.data import Data
+from hindsight.serve.requests import Limits, parse_arrow
 from hindsight.sources import SourceError, open_source, read_columns
 from hindsight.sources.sparse import max_columns
 from hindsight.training.plan import Plan, choose_learners
@@ -663,3 +664,32 @@ def test_a_callable_that_gives_other_rows_is_noticed(kind):
         data._source = changed(what)
         with pytest.raises(ValueError, match="the source gave other rows on a second reading"):
             data.margins(np.ones(4))
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("coded", [False, True])
+def test_views_of_text_under_missing_values_are_not_read(tmp_path, strict, coded):
+    """Whatever lies there: validation does not look at it, and a cast that did would end the process."""
+    words = pa.array(["p", None, "q" * 20, None, "p", ""], pa.string_view())
+    there, views, *texts = words.buffers()
+    views = np.frombuffer(views, np.uint64).copy()
+    views[2:4] = views[6:8] = 0xFFFFFFFFFFFFFFF0
+    words = pa.Array.from_buffers(pa.string_view(), 6, [there, pa.py_buffer(views), *texts])
+    words.validate(full=True)
+    if coded:
+        words = pa.DictionaryArray.from_arrays(pa.array([0, 0, 2, 2, 4, 5], pa.int32()), words)
+    path = tmp_path / "rows.arrow"
+    table = pa.table({"f": words, "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "y": [1.0, 0.0] * 3})
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    options = (
+        {"categorical": ["f"], "rejects": True} if strict else {"missing": "indicator", "types": {"f": "category"}}
+    )
+    source = open_source(path, "y", strict=strict, **options)
+    assert sum(len(chunk) + len(chunk.rejects) for chunk in source.chunks()) == 6
+    assert {"f=p", f"f={'q' * 20}"} <= set(source.names)
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    parsed = parse_arrow(stream.getvalue().to_pybytes(), Limits())
+    assert parsed["f"].to_pylist() == (["p", "p", "q" * 20, "q" * 20, "p", ""] if coded else words.to_pylist())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import SourceError
-from .arrow_types import PANDAS_INDEX, is_text, label_type_of
+from .arrow_types import PANDAS_INDEX, is_text, label_type_of, validated
 from .base import Chunk, Position, ReadOptions, check_known, first_position
 from .columns import TableSource
 from .streams import FREE
@@ -143,7 +143,7 @@ class Part:
                 batch = next(batches, None)
                 if batch is None:
                     return
-                batch.validate(full=True)
+                batch = validated(batch)
             yield batch
 
     def hash(self, hasher: Any) -> None:
