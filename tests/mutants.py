@@ -387,7 +387,7 @@ MUTANTS = (
     Mutant("the intercept has no size", "rows.data.Data.column_squares", r"self\.bias\*\*2 \* a\.sum\(\)", "0.0", BEST),
     Mutant("targets outside [0, 1] have a least loss", "certificates.best.fixed.best_fixed", r"if outside or not loss\.convex", "if not loss.convex", BEST),
     Mutant("constant: the plain mean", "certificates.best.constant.constant_margin", r"float\(c @ y\) / float\(c\.sum\(\)\)", "float(y.mean())", BEST),
-    Mutant("constant: a tenth of the loss is left out", "certificates.best.constant._constant_loses", r"return float", "return 0.9 * float", BEST),
+    Mutant("constant: a tenth of the loss is left out", "certificates.best.constant.best_constant", r"return sum", "return 0.9 * sum", BEST),
     Mutant("constant: the kink after", "certificates.best.constant._best_kink", r"np\.searchsorted\(slope, 0\.0\)", "1 + np.searchsorted(slope, 0.0)", BEST),
     Mutant("constant: the wrong half", "certificates.best.constant._root", r">= 0\.0", "<= 0.0", BEST),
     Mutant("constant: not far enough", "certificates.best.constant._root", r"1e3 \*", "0.1 *", BEST),

@@ -37,16 +37,21 @@ def best_constant(loss: Any, y: Floats, c: Floats) -> float:
     """
     if not c.any():
         return 0.0
+    y, c = counted(y, c)
     z, many = constant_margin(loss, y, c), not isinstance(y, PerRow)
     parts = [slice(k, k + PART) for k in range(0, y.size, PART)] if many else [slice(None)]
-    return sum(_constant_loses(loss, z, y[part], c[part]) for part in parts)
+    return sum(float(c[part] @ each_loss(loss, np.full_like(y[part], z), y[part])) for part in parts)
 
 
-def _constant_loses(loss: Any, z: float, y: Floats, c: Floats) -> float:
-    """Sigma c phi(z, y) over the rows of positive weight."""
+def counted(y: Floats, c: Floats) -> tuple[Floats, Floats]:
+    """Targets and weights of the rows of positive weight, copied only if others stand between them."""
     on = c > 0.0
-    y, c = (y, c) if on.all() else (y[on], c[on])
-    return float(c @ each_loss(loss, np.full_like(y, z), y))
+    if on.all():
+        return y, c
+    if isinstance(y, PerRow):
+        return y[on], c[on]
+    between = slice(int(np.argmax(on)), on.size - int(np.argmax(on[::-1])))
+    return (y[between], c[between]) if on[between].all() else (y[on], c[on])
 
 
 def constant_margin(loss: Any, y: Floats, c: Floats) -> float:
