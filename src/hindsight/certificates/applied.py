@@ -296,7 +296,7 @@ class Game(NamedTuple):
     @classmethod
     def beside(cls, run: Run, data: Data, t: Rounds, u: np.ndarray, *more: Any) -> Game:
         """The game against u, with its margins."""
-        return cls(run, data, t, u, t.of(data.kept_margins(u)), *more)
+        return cls(run, data, t, u, t.of(data.margins(u)), *more)
 
     def lemma(
         self, factor: float, allowed: np.ndarray, *terms: np.ndarray, step: np.ndarray | None = None,

@@ -195,7 +195,7 @@ def _margins(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.ndarra
     if case.quantity in (MISTAKES, WEIGHTED):
         return lanes * sizes
     loss = loss_as_measured(run.learner)
-    other = np.abs(each_slope(loss, t.of(data.kept_margins(u)), t.y)) * (sizes + np.abs(t.y))
+    other = np.abs(each_slope(loss, t.of(data.margins(u)), t.y)) * (sizes + np.abs(t.y))
     return lanes * (other + np.abs(each_slope(loss, t.z, t.y)) * (np.abs(t.z) + np.abs(t.y)))
 
 
@@ -205,6 +205,6 @@ def _potentials(run: Run, data: Data, t: Rounds, case: AppliedTheorem) -> np.nda
     off = rounding(run, t, float(np.linalg.norm(u)))
     if run.learner.geometry.multiplicative:
         return off
-    far = float((u - first) @ (u - first)) + 2.0 * np.cumsum(divergence_change(t, t.of(data.kept_margins(u))))
+    far = float((u - first) @ (u - first)) + 2.0 * np.cumsum(divergence_change(t, t.of(data.margins(u))))
     size = float(first @ first) + 2.0 * np.cumsum(t.change)
     return off + EPS * np.sqrt(np.maximum(0.0, size) * np.maximum(0.0, far))
