@@ -68,6 +68,11 @@ def test_moments_are_kept_for_the_same_vectors_alone(cut, monkeypatch):
     other = rows.moments(a, 2.0 * (a * rows.y))
     assert len(made) == 2 * len(rows.pieces)
     np.testing.assert_allclose(other[1], 2.0 * first[1], rtol=1e-12)
+    last, twice = len(made), rows.vector(2.0 * data.c)
+    for factor, weights in ((1.0, rows.c), (2.0, twice), (1.0, a)):
+        for found, known in zip(rows.moments(weights, weights * rows.y), first, strict=True):
+            np.testing.assert_allclose(found, factor * known, rtol=1e-12)
+    assert len(made) == last + len(rows.pieces)
     u = np.ones(COLUMNS + 1)
     one, two = (rows.moments(a, rows.margins(v))[1] for v in (u, 2.0 * u))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-12)

@@ -295,8 +295,8 @@ class Data:
         """
         kept = self._moments
         if kept is not None:
-            factor = _multiple(a, kept[0])
-            if factor is not None and _multiple(r, kept[1]) == factor:
+            factor = multiple(a, kept[0])
+            if factor is not None and multiple(r, kept[1]) == factor:
                 return factor * kept[2], factor * kept[3]
         with one_thread(self.width):
             gram, sums = self._sum_moments(a, r)
@@ -467,15 +467,16 @@ def divided(data: Data, sizes: Floats, y: Floats) -> Data:
     return ChangedRows(data, change, n, y, bias)
 
 
-def _multiple(a: Floats, of: Floats) -> float | None:
+def multiple(a: Floats, of: Floats) -> float | None:
     """The factor by which `a` is a multiple of another array, up to rounding; None if it is not a multiple."""
     if a is of or np.array_equal(a, of):
         return 1.0
     k = int(np.argmax(np.abs(of))) if of.size else 0
     if not of.size or of[k] == 0.0:
         return None
-    factor = float(a[k] / of[k])
-    return factor if np.allclose(a, factor * of, rtol=4e-16, atol=0.0) else None
+    factor, parts = float(a[k] / of[k]), (slice(first, first + BLOCK) for first in range(0, a.size, BLOCK))
+    same = (np.allclose(a[part], factor * of[part], rtol=4e-16, atol=0.0) for part in parts)
+    return factor if all(same) else None
 
 
 def _dense_moments(X: NDArray[Any], a: Floats, r: Floats, gram: Floats, ends: Floats | None, sums: Floats) -> None:

@@ -13,9 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from .data import BLOCK, Data
+from .data import BLOCK, Data, multiple
 from .one_thread import WIDE
-from .spread import Expression, PerRow, SpreadRows
+from .spread import Expression, PerRow, SpreadRows, add_pairs
 from .stripes import do_all, part_of
 from .table import check_coordinates
 
@@ -62,7 +62,7 @@ class RowPieces(SpreadRows):
     """
 
     def __init__(self, data: Data) -> None:
-        self.bias, self.width = data.bias, data.width
+        self.bias, self.width, self.weights = data.bias, data.width, data.c
         size, self.pieces = max(1, BLOCK // max(1, data.width)), list[Piece]()
         for first, rows, count in data.blocks():
             for a in range(0, count, size):
@@ -80,8 +80,10 @@ class RowPieces(SpreadRows):
         for known, found in self._vectors:
             if known is values:
                 return found
-        self._vectors.append((values, PerRow(self, "own", values)))
-        return self._vectors[-1][1]
+        factor = multiple(values, self.weights)
+        found = PerRow(self, "own", values) if factor is None else PerRow(self, np.multiply, factor, self.c)
+        self._vectors.append((values, found))
+        return found
 
     def sum(self, work: Callable[..., Any], *shared: Any, add: Callable[[Any, Any], Any] = np.add) -> Any:
         """Return the sum of work(piece, *shared), in the order of the pieces."""
@@ -94,11 +96,24 @@ class RowPieces(SpreadRows):
         return functools.reduce(add, found)
 
     def moments(self, a: PerRow, r: PerRow) -> tuple[Floats, Floats]:
-        """Return Sigma_t a_t x_t x_t^T and Sigma_t r_t x_t; the last result is kept."""
+        """Return Sigma_t a_t x_t x_t^T and Sigma_t r_t x_t; the last result is kept, also for multiples of a and r."""
+        (scale, own), (times, other) = factor_of(a.expression), factor_of(r.expression)
         known = self._known
-        if known is None or not (same_expression(known[0], a.expression) and same_expression(known[1], r.expression)):
-            known = self._known = a.expression, r.expression, *super().moments(a, r)
-        return known[2].copy(), known[3].copy()
+        if known is None or not (same_expression(known[0], own) and same_expression(known[1], other)):
+            sums = self._sum_of("moments", *(PerRow(self, np.asarray, each) for each in (own, other)), add=add_pairs)
+            known = self._known = own, other, *sums
+        return scale * known[2], times * known[3]
+
+
+def factor_of(e: Expression) -> tuple[float, Expression]:
+    """The number by which an expression, or the first of two that it multiplies, is multiplied; and the rest."""
+    if e.function is not np.multiply:
+        return 1.0, e
+    first, second = e.args
+    if isinstance(first, float):
+        return first, second
+    factor, rest = factor_of(first) if isinstance(first, Expression) else (1.0, first)
+    return factor, Expression(np.multiply, (rest, second))
 
 
 def same_expression(a: Any, b: Any) -> bool:
