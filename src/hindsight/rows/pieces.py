@@ -56,7 +56,7 @@ class RowPieces(SpreadRows):
     Examples
     --------
     >>> data = Data(np.array([[1.0, 2.0], [3.0, 4.0]]), [1.0, -1.0], bias=1.0)
-    >>> pieces = Pieces(data)
+    >>> pieces = RowPieces(data)
     >>> pieces.combine(pieces.vector(np.array([1.0, 1.0])) * pieces.y)
     array([-2., -2.,  0.])
     """
