@@ -323,9 +323,10 @@ def test_a_restart_killed_while_it_overwrites_the_predictions(tmp_path, monkeypa
 
 
 def test_a_column_of_parquet_without_a_value_in_some_row_groups_keeps_its_type(tmp_path, monkeypatch):
+    import pyarrow.parquet as pq
+
     from hindsight.training import outputs
 
-    pq = pytest.importorskip("pyarrow.parquet")
     monkeypatch.setattr(outputs, "GROUP", 2)
     path, parts = str(tmp_path / "p.parquet"), ([1.5, 2.5], [None, None], [None], [3.5], [None])
     file = outputs.ParquetFile(path, ["target"])
